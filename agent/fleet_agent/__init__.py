@@ -1,0 +1,1 @@
+"""The daemon that lends one machine to the fleet."""

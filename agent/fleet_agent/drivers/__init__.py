@@ -1,0 +1,1 @@
+"""The ways a machine can run a workload."""

@@ -1,0 +1,236 @@
+"""The agent link: versioned JSON messages over one WebSocket, without any I/O.
+
+The agent dials out.  It says ``hello`` with its capabilities and the inventory of
+what really runs; the controller answers ``welcome`` or ``goodbye``.  Everything is
+idempotent by (allocation, epoch): a repeated ``launch`` or ``stop`` changes nothing.
+Reports carry a per-allocation ``seq`` and are sent again until acknowledged.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
+
+from fleet_contracts.base import Message
+from fleet_contracts.reasons import Explanation
+from fleet_contracts.timeline import Progress
+from fleet_contracts.workloads import WorkloadSpec
+
+
+PROTOCOL: Final = 1
+"""The version this code speaks."""
+OLDEST_PROTOCOL: Final = 1
+"""The oldest version of an agent that the controller still understands."""
+MAX_MESSAGE_BYTES: Final = 1024 * 1024
+INVENTORY_PAGE: Final = 200
+"""Allocations per inventory message; a longer inventory is paged."""
+
+
+class ProtocolError(ValueError):
+    """A message that this version does not understand, or that is too large."""
+
+
+class AgentEvent(StrEnum):
+    """What an agent reports about an allocation."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    PROGRESS = "progress"
+    PREPARED = "prepared"
+    SERVING = "serving"
+    STOPPING = "stopping"
+    ENDED = "ended"
+    FAILED = "failed"
+    NOTE = "note"
+
+
+class Report(Message):
+    """One fact about one allocation; *seq* counts per allocation from 1."""
+
+    type: Literal["report"] = "report"
+    allocation: str
+    epoch: int
+    seq: Annotated[int, Field(ge=1)]
+    at: AwareDatetime
+    event: AgentEvent
+    url: str | None = None
+    """Where the Hub's proxy reaches the server, once serving."""
+    progress: Progress | None = None
+    explanation: Explanation | None = None
+
+
+class InventoryItem(Message):
+    """One allocation in the agent's durable ledger, as it is now."""
+
+    allocation: str
+    epoch: int
+    event: AgentEvent
+    """The last event that changed its state: how far it is."""
+    seq: int
+    """The last report's number; older ones may be fetched by resending."""
+    url: str | None = None
+    explanation: Explanation | None = None
+
+
+class Hello(Message):
+    """The agent's first message on a new link."""
+
+    type: Literal["hello"] = "hello"
+    protocol: int
+    agent_version: str
+    boot_id: str
+    ledger_id: str
+    """Made with the ledger: a new one means that the old one is lost."""
+    platform: str = ""
+    python: str = ""
+    drivers: tuple[str, ...] = ()
+    capabilities: dict[str, Any] = Field(default_factory=dict)
+    highest_epoch: int = 0
+    inventory_size: int = 0
+
+
+class Inventory(Message):
+    """A page of the agent's ledger; *last* marks the final page."""
+
+    type: Literal["inventory"] = "inventory"
+    items: tuple[InventoryItem, ...] = ()
+    last: bool = True
+
+
+class Heartbeat(Message):
+    """Sent at the interval that ``welcome`` asked for."""
+
+    type: Literal["heartbeat"] = "heartbeat"
+    sent_at: AwareDatetime
+
+
+class CapabilitiesChanged(Message):
+    """The whole picture again, after a detection that found a change."""
+
+    type: Literal["capabilities"] = "capabilities"
+    capabilities: dict[str, Any]
+
+
+class Welcome(Message):
+    """The controller accepted the link and will listen to the inventory."""
+
+    type: Literal["welcome"] = "welcome"
+    protocol: int
+    machine: str
+    """The machine's name, from the controller's record."""
+    heartbeat_seconds: float = 10.0
+    hub_api_url: str | None = None
+    """The Hub's API as this machine reaches it; None: as in the environment."""
+
+
+class Launch(Message):
+    """Run this allocation; repeated until the agent reports on it."""
+
+    type: Literal["launch"] = "launch"
+    allocation: str
+    epoch: int
+    spec: WorkloadSpec
+
+
+class Stop(Message):
+    """End this allocation; the agent reports ``ended`` once nothing of it runs."""
+
+    type: Literal["stop"] = "stop"
+    allocation: str
+    epoch: int
+    now: bool = False
+    explanation: Explanation | None = None
+
+
+class Forget(Message):
+    """The controller has recorded the end: the ledger may drop the allocation."""
+
+    type: Literal["forget"] = "forget"
+    allocation: str
+    epoch: int
+
+
+class Acknowledge(Message):
+    """Reports of this allocation up to *seq* are durable at the controller."""
+
+    type: Literal["acknowledge"] = "acknowledge"
+    allocation: str
+    epoch: int
+    seq: int
+
+
+class Redetect(Message):
+    """Detect the capabilities again, now."""
+
+    type: Literal["redetect"] = "redetect"
+
+
+class Goodbye(Message):
+    """The controller closes the link and says why."""
+
+    type: Literal["goodbye"] = "goodbye"
+    code: str
+    """protocol_unsupported, duplicate_link, revoked or shutting_down."""
+    message: str
+    retry: bool = True
+
+
+FromAgent = Annotated[
+    Hello | Inventory | Heartbeat | CapabilitiesChanged | Report,
+    Field(discriminator="type"),
+]
+ToAgent = Annotated[
+    Welcome | Launch | Stop | Forget | Acknowledge | Redetect | Goodbye,
+    Field(discriminator="type"),
+]
+
+_FROM_AGENT: TypeAdapter[FromAgent] = TypeAdapter(FromAgent)
+_TO_AGENT: TypeAdapter[ToAgent] = TypeAdapter(ToAgent)
+
+
+def encode(message: Message) -> str:
+    """Return *message* as it goes over the wire.
+
+    Raises:
+        ProtocolError: it would be larger than ``MAX_MESSAGE_BYTES``.
+    """
+    text = message.model_dump_json(exclude_none=True)
+    if len(text.encode()) > MAX_MESSAGE_BYTES:
+        raise ProtocolError(f"the message is larger than {MAX_MESSAGE_BYTES} bytes")
+    return text
+
+
+def _decode(adapter: TypeAdapter[Any], text: str | bytes) -> Any:
+    if len(text) > MAX_MESSAGE_BYTES:
+        raise ProtocolError(f"the message is larger than {MAX_MESSAGE_BYTES} bytes")
+    try:
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        # The input is left out: it may hold a secret.
+        where = ", ".join(
+            ".".join(str(part) for part in fault["loc"]) or fault["type"]
+            for fault in error.errors(include_input=False, include_url=False)[:5]
+        )
+        raise ProtocolError(f"the message is not understood: {where}") from None
+
+
+def decode_from_agent(text: str | bytes) -> FromAgent:
+    """Return what an agent said.
+
+    Raises:
+        ProtocolError: it is too large, no JSON, or no message of this protocol.
+    """
+    message: FromAgent = _decode(_FROM_AGENT, text)
+    return message
+
+
+def decode_to_agent(text: str | bytes) -> ToAgent:
+    """Return what the controller said.
+
+    Raises:
+        ProtocolError: it is too large, no JSON, or no message of this protocol.
+    """
+    message: ToAgent = _decode(_TO_AGENT, text)
+    return message

@@ -1,0 +1,284 @@
+"""Why not: the codes that a refusal, a wait or a failure carries, with their numbers.
+
+A "no" is a value.  Each code is of one *kind* - never, not now, busy or not allowed -
+and those four must never look alike.  Codes travel; sentences are made where a person
+reads (``sentences.py`` holds the English fallback).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+from pydantic import AwareDatetime, Field
+
+from fleet_contracts.base import Contract, MachineName
+
+
+class ReasonKind(StrEnum):
+    """Which sort of "no" a code is."""
+
+    NEVER = "never"
+    """No machine of the fleet can ever run this as asked."""
+    NOT_NOW = "not_now"
+    """A machine could, but it is away, drained or unhealthy."""
+    BUSY = "busy"
+    """A machine could, once somebody else ends."""
+    NOT_ALLOWED = "not_allowed"
+    """Policy forbids it."""
+    FAILED = "failed"
+    """It was tried and went wrong."""
+    INFO = "info"
+    """Not a "no": says what happens, or who asked for it."""
+
+
+class Reason(StrEnum):
+    """The codes.  Public, stable: they are metric labels and translation keys."""
+
+    # the request itself
+    INVALID_REQUEST = "invalid_request"
+    PROFILE_REQUIRED = "profile_required"
+    PROFILE_UNKNOWN = "profile_unknown"
+    CLASS_UNKNOWN = "class_unknown"
+    OPTION_UNKNOWN = "option_unknown"
+    FOREIGN_LINK = "foreign_link"
+    RUNTIME_NONE_MATCHES = "runtime_none_matches"
+    ENDPOINTS_NOT_BUILT = "endpoints_not_built"
+    MODEL_INVALID = "model_invalid"
+    EXCEEDS_ANY_MACHINE = "exceeds_any_machine"
+    EXCEEDS_QUOTA_EVER = "exceeds_quota_ever"
+    # policy
+    ISOLATION_TOO_WEAK = "isolation_too_weak"
+    NOT_IN_AUDIENCE = "not_in_audience"
+    OWNER_FORBIDS = "owner_forbids"
+    QUOTA_IN_USE = "quota_in_use"
+    USER_LIMIT = "user_limit"
+    # one machine, static
+    DRIVER_UNAVAILABLE = "driver_unavailable"
+    OS_MISMATCH = "os_mismatch"
+    ACCELERATOR_MISMATCH = "accelerator_mismatch"
+    RUNTIME_MISSING = "runtime_missing"
+    SUPPORT_MISSING = "support_missing"
+    CAPABILITY_MISSING = "capability_missing"
+    DRIVER_TOO_OLD = "driver_too_old"
+    VRAM_TOO_SMALL = "vram_too_small"
+    GPU_COUNT_TOO_SMALL = "gpu_count_too_small"
+    CPU_TOO_SMALL = "cpu_too_small"
+    MEMORY_TOO_SMALL = "memory_too_small"
+    DISK_TOO_SMALL = "disk_too_small"
+    LABEL_MISMATCH = "label_mismatch"
+    DATA_NOT_LOCAL = "data_not_local"
+    # one machine, its state
+    OFFLINE = "offline"
+    DRAINING = "draining"
+    UNHEALTHY = "unhealthy"
+    AGENT_TOO_OLD = "agent_too_old"
+    LEASE_UNKNOWN = "lease_unknown"
+    CAPABILITIES_UNKNOWN = "capabilities_unknown"
+    CONTROLLER_RECOVERING = "controller_recovering"
+    CONTROLLER_UNREACHABLE = "controller_unreachable"
+    # one machine, busy
+    GPU_BUSY = "gpu_busy"
+    METAL_BUSY = "metal_busy"
+    CPU_BUSY = "cpu_busy"
+    MEMORY_BUSY = "memory_busy"
+    DISK_BUSY = "disk_busy"
+    BEHIND = "behind"
+    NOT_EVALUATED_YET = "not_evaluated_yet"
+    NO_MACHINES = "no_machines"
+    # the agent
+    AGENT_REJECTED = "agent_rejected"
+    EPOCH_STALE = "epoch_stale"
+    SELECTION_MISMATCH = "selection_mismatch"
+    SANDBOX_MISSING = "sandbox_missing"
+    # it was tried and went wrong
+    ENVIRONMENT_BROKEN = "environment_broken"
+    ENVIRONMENT_HASH_MISMATCH = "environment_hash_mismatch"
+    DISK_FULL = "disk_full"
+    PREPARE_FAILED = "prepare_failed"
+    PREPARE_TIMEOUT = "prepare_timeout"
+    START_FAILED = "start_failed"
+    START_TIMEOUT = "start_timeout"
+    PORT_TAKEN = "port_taken"
+    SERVER_EXITED = "server_exited"
+    OUT_OF_MEMORY = "out_of_memory"
+    MACHINE_REBOOTED = "machine_rebooted"
+    MACHINE_LOST = "machine_lost"
+    LEDGER_LOST = "ledger_lost"
+    # who or what ended it
+    STOPPED_BY_USER = "stopped_by_user"
+    STOPPED_BY_ADMIN = "stopped_by_admin"
+    STOPPED_BY_HUB = "stopped_by_hub"
+    LEFT_THE_LINE = "left_the_line"
+    TIME_LIMIT = "time_limit"
+    NOT_CLAIMED = "not_claimed"
+    PLACE_KEPT = "place_kept"
+    RETIRED = "retired"
+
+
+class _Fact(NamedTuple):
+    kind: ReasonKind
+    tier: int
+
+
+def _facts(kind: ReasonKind, tier: int, *reasons: Reason) -> dict[Reason, _Fact]:
+    return {reason: _Fact(kind, tier) for reason in reasons}
+
+
+_NEVER, _NOT_NOW, _BUSY = ReasonKind.NEVER, ReasonKind.NOT_NOW, ReasonKind.BUSY
+_NOT_ALLOWED, _FAILED, _INFO = (
+    ReasonKind.NOT_ALLOWED,
+    ReasonKind.FAILED,
+    ReasonKind.INFO,
+)
+
+FACTS: dict[Reason, _Fact] = {
+    **_facts(
+        _INFO,
+        0,
+        Reason.STOPPED_BY_USER,
+        Reason.STOPPED_BY_ADMIN,
+        Reason.STOPPED_BY_HUB,
+        Reason.LEFT_THE_LINE,
+        Reason.TIME_LIMIT,
+        Reason.NOT_CLAIMED,
+        Reason.PLACE_KEPT,
+        Reason.RETIRED,
+    ),
+    **_facts(
+        _NEVER,
+        1,
+        Reason.INVALID_REQUEST,
+        Reason.PROFILE_REQUIRED,
+        Reason.PROFILE_UNKNOWN,
+        Reason.CLASS_UNKNOWN,
+        Reason.OPTION_UNKNOWN,
+        Reason.FOREIGN_LINK,
+        Reason.RUNTIME_NONE_MATCHES,
+        Reason.ENDPOINTS_NOT_BUILT,
+        Reason.MODEL_INVALID,
+    ),
+    **_facts(_NEVER, 2, Reason.EXCEEDS_ANY_MACHINE, Reason.EXCEEDS_QUOTA_EVER),
+    **_facts(
+        _NOT_ALLOWED,
+        3,
+        Reason.ISOLATION_TOO_WEAK,
+        Reason.NOT_IN_AUDIENCE,
+        Reason.OWNER_FORBIDS,
+    ),
+    **_facts(_BUSY, 3, Reason.QUOTA_IN_USE, Reason.USER_LIMIT),
+    **_facts(
+        _NEVER,
+        4,
+        Reason.DRIVER_UNAVAILABLE,
+        Reason.OS_MISMATCH,
+        Reason.ACCELERATOR_MISMATCH,
+        Reason.RUNTIME_MISSING,
+        Reason.SUPPORT_MISSING,
+        Reason.CAPABILITY_MISSING,
+        Reason.DRIVER_TOO_OLD,
+        Reason.VRAM_TOO_SMALL,
+        Reason.GPU_COUNT_TOO_SMALL,
+        Reason.CPU_TOO_SMALL,
+        Reason.MEMORY_TOO_SMALL,
+        Reason.DISK_TOO_SMALL,
+        Reason.LABEL_MISMATCH,
+        Reason.DATA_NOT_LOCAL,
+        Reason.SANDBOX_MISSING,
+    ),
+    **_facts(
+        _NOT_NOW,
+        5,
+        Reason.OFFLINE,
+        Reason.DRAINING,
+        Reason.UNHEALTHY,
+        Reason.AGENT_TOO_OLD,
+        Reason.LEASE_UNKNOWN,
+        Reason.CAPABILITIES_UNKNOWN,
+        Reason.CONTROLLER_RECOVERING,
+        Reason.CONTROLLER_UNREACHABLE,
+        Reason.NO_MACHINES,
+    ),
+    **_facts(
+        _BUSY,
+        6,
+        Reason.GPU_BUSY,
+        Reason.METAL_BUSY,
+        Reason.CPU_BUSY,
+        Reason.MEMORY_BUSY,
+        Reason.DISK_BUSY,
+    ),
+    **_facts(_BUSY, 7, Reason.BEHIND),
+    **_facts(
+        _NOT_NOW,
+        8,
+        Reason.AGENT_REJECTED,
+        Reason.EPOCH_STALE,
+        Reason.SELECTION_MISMATCH,
+    ),
+    **_facts(_NOT_NOW, 9, Reason.NOT_EVALUATED_YET),
+    **_facts(
+        _FAILED,
+        8,
+        Reason.ENVIRONMENT_BROKEN,
+        Reason.ENVIRONMENT_HASH_MISMATCH,
+        Reason.DISK_FULL,
+        Reason.PREPARE_FAILED,
+        Reason.PREPARE_TIMEOUT,
+        Reason.START_FAILED,
+        Reason.START_TIMEOUT,
+        Reason.PORT_TAKEN,
+        Reason.SERVER_EXITED,
+        Reason.OUT_OF_MEMORY,
+        Reason.MACHINE_REBOOTED,
+        Reason.MACHINE_LOST,
+        Reason.LEDGER_LOST,
+    ),
+}
+"""Kind and tier of each code.
+
+Among reasons of the workload itself the lowest tier is the headline; among machines
+the highest tier is (the nearest miss): nine CPU machines must not hide the one busy
+GPU.
+"""
+
+Number = Annotated[int, Field(ge=0)]
+
+
+class Holder(Contract):
+    """Who holds what a workload waits for."""
+
+    workload: str
+    owner: str | None = None
+    """None where the privacy setting hides other people's names."""
+    title: str | None = None
+    since: AwareDatetime | None = None
+    ends_by: AwareDatetime | None = None
+    """The latest end that the agent enforces; None: no end is known."""
+
+
+class Explanation(Contract):
+    """One code with its numbers: everything a sentence needs."""
+
+    reason: Reason
+    machine: MachineName | None = None
+    subject: str | None = None
+    """What the code is about: an option, a profile, a capability, a resource."""
+    requested: Number | None = None
+    capacity: Number | None = None
+    free: Number | None = None
+    unit: str | None = None
+    position: Number | None = None
+    holders: tuple[Holder, ...] = ()
+    detail: str | None = None
+    """A plain English addition for people; never a driver's ref or raw tool output."""
+
+    @property
+    def kind(self) -> ReasonKind:
+        """Which sort of "no" this is."""
+        return FACTS[self.reason].kind
+
+    @property
+    def tier(self) -> int:
+        """The precedence of this reason; see ``FACTS``."""
+        return FACTS[self.reason].tier

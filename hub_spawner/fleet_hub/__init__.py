@@ -1,0 +1,1 @@
+"""JupyterHub's side of the fleet: the Spawner, the controller and their pages."""

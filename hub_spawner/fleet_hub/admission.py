@@ -1,0 +1,153 @@
+"""The wire between the Spawner and the controller: what is asked, what is answered.
+
+One WebSocket per start (``internal/attend``).  As long as it is open, somebody
+attends the start; when it closes without ``park``, the Hub has gone or gave up, and
+the controller keeps the workload: only ``stop`` and ``leave`` end it.  Everything else
+is plain HTTP below ``internal/servers/<user id>-<server id>``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from fleet_contracts.allocations import State
+from fleet_contracts.base import Message
+from fleet_contracts.reasons import Explanation
+from fleet_contracts.timeline import TimelineEvent
+from fleet_contracts.workloads import Choice, Principal, ServerKey
+
+
+class Ask(Message):
+    """Start this server, or attend the start that is under way for it."""
+
+    type: Literal["ask"] = "ask"
+    key: ServerKey
+    attempt: str
+    """Made anew by each ``start()``; repeated when the socket was lost."""
+    principal: Principal
+    server_name: str
+    choice: Choice
+    environment: dict[str, str] = Field(repr=False)
+    arguments: tuple[str, ...] = ()
+
+
+class Park(Message):
+    """The Hub lets go of the start; the place in the line is kept."""
+
+    type: Literal["park"] = "park"
+
+
+class OutcomeKind(StrEnum):
+    """How a start ended."""
+
+    READY = "ready"
+    PARKED = "parked"
+    REFUSED = "refused"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class Update(Message):
+    """A new entry of the timeline, with the sentence of the moment."""
+
+    type: Literal["update"] = "update"
+    event: TimelineEvent
+    headline: str
+    position: int | None = None
+
+
+class Outcome(Message):
+    """The last message of an attended start."""
+
+    type: Literal["outcome"] = "outcome"
+    kind: OutcomeKind
+    workload: str | None = None
+    url: str | None = None
+    headline: str
+    """One sentence for the user."""
+    explanation: Explanation | None = None
+
+
+class ServerStatus(Message):
+    """What the controller knows about one server."""
+
+    key: ServerKey
+    workload: str | None = None
+    """None: the controller has never heard of this server."""
+    generation: int = 0
+    state: State = State.STOPPED
+    parked: bool = False
+    attended: bool = False
+    holds: bool = False
+    """It holds resources of a machine: for the Hub it runs."""
+    url: str | None = None
+    position: int | None = None
+    headline: str = ""
+    explanation: Explanation | None = None
+    view_token: str | None = Field(default=None, repr=False)
+    """Reads this workload's timeline, and nothing else; for the Hub's own pages."""
+
+
+class StopRequest(Message):
+    """End a server: *by* is user, admin or hub."""
+
+    by: str = "user"
+    now: bool = False
+
+
+class Offer(Message):
+    """One profile and class as this principal sees it now."""
+
+    profile: str
+    class_name: str
+    title: str
+    description: str = ""
+    class_title: str
+    accelerator: str
+    cpu_milli: int
+    memory_bytes: int
+    devices: int = 0
+    limit_seconds: float | None = None
+    startable: bool
+    """It would start at once."""
+    choosable: bool
+    """It may be asked for: it starts now, or waits."""
+    waiting: int = 0
+    headline: str
+    explanation: Explanation | None = None
+
+
+class OffersRequest(Message):
+    """Ask what a principal could start."""
+
+    principal: Principal
+    key: ServerKey | None = None
+
+
+class Offers(Message):
+    """All profiles, in the order of the catalog, as of one moment."""
+
+    as_of: AwareDatetime
+    offers: tuple[Offer, ...]
+
+
+class ValidateRequest(Message):
+    """Ask whether this choice may be asked for, machines aside."""
+
+    principal: Principal
+    options: dict[str, object]
+
+
+class ValidateAnswer(Message):
+    """The normalised choice, or why not."""
+
+    choice: Choice | None = None
+    explanation: Explanation | None = None
+    headline: str = ""
+
+
+FromSpawner = Annotated[Ask | Park, Field(discriminator="type")]
+ToSpawner = Annotated[Update | Outcome, Field(discriminator="type")]

@@ -1,0 +1,1 @@
+"""Templates and assets of the Hub's pages and of the service's."""

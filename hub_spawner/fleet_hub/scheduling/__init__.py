@@ -1,0 +1,1 @@
+"""Placement as a function: a snapshot in, a plan out."""
