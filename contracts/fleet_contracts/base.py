@@ -13,8 +13,9 @@ MACHINE_NAME_PATTERN = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 SLUG_PATTERN = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 """Classes, runtimes and profiles are named by slugs of at most 63 characters."""
 
-MachineName = Annotated[str, Field(pattern=f"^{MACHINE_NAME_PATTERN}\\Z")]
-Slug = Annotated[str, Field(pattern=f"^{SLUG_PATTERN}\\Z")]
+# pydantic's own engine reads `$` as the very end: a trailing newline does not match.
+MachineName = Annotated[str, Field(pattern=f"^{MACHINE_NAME_PATTERN}$")]
+Slug = Annotated[str, Field(pattern=f"^{SLUG_PATTERN}$")]
 
 
 class Contract(BaseModel):
