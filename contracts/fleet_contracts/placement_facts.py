@@ -1,0 +1,143 @@
+"""What placement reads of a machine's picture: amounts, devices and yes-or-no facts.
+
+Everything else in ``WorkerCapabilities`` is for people.  Observations of usage are
+not here on purpose: they are never capacity.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from fleet_contracts.base import Contract
+from fleet_contracts.capabilities import (
+    AcceleratorDevice,
+    DeviceKind,
+    MemoryKind,
+    WorkerCapabilities,
+)
+from fleet_contracts.workloads import DriverName
+
+
+_MIB = 1024 * 1024
+
+
+class PlaceableDevice(Contract):
+    """One accelerator, as placement judges it."""
+
+    accelerator: DeviceKind
+    uuid: str | None = None
+    """None: it cannot be held by name, so only the Metal rule can place on it."""
+    name: str | None = None
+    memory_bytes: int | None = None
+    """None is unknown: a class that asks for an amount is not known to fit."""
+    memory_kind: MemoryKind = MemoryKind.UNKNOWN
+    compute_capability: str | None = None
+    driver_version: str | None = None
+    healthy: bool | None = None
+    usable: bool = False
+    """It works, is whole, and can be held alone."""
+
+
+class PlacementFacts(Contract):
+    """The part of a machine's picture that decides.  None is unknown, and fits nothing."""
+
+    known: bool = False
+    """The host facts are in: before that nothing native is placed."""
+    settled: bool = False
+    """Every probe has answered or given up: what is unknown now will stay so."""
+    os: str | None = None
+    architecture: str | None = None
+    apple_silicon: bool | None = None
+    cores_milli: int | None = None
+    memory_bytes: int | None = None
+    disk_free_bytes: int | None = None
+    devices: tuple[PlaceableDevice, ...] = ()
+    capabilities: dict[str, bool | None] = Field(default_factory=dict)
+    """``sandbox.bubblewrap`` and the like; None or absent is unknown."""
+    environments: dict[str, dict[str, bool | None]] = Field(default_factory=dict)
+    """What each workload environment can do here, by its ref: ``torch.cuda``, …"""
+    drivers: dict[DriverName, bool | None] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+
+    def has(self, capability: str, environment: str | None = None) -> bool | None:
+        """Say whether the machine has *capability*; None when nobody knows.
+
+        What torch can do is a fact of (machine, environment): one environment does
+        not speak for another, and one that is not built yet is unknown.
+        """
+        if environment is not None and capability in self.environments.get(
+            environment, {}
+        ):
+            return self.environments[environment][capability]
+        return self.capabilities.get(capability)
+
+
+def placement_facts(capabilities: WorkerCapabilities) -> PlacementFacts:
+    """Return what placement may rely on in *capabilities*."""
+    host = capabilities.host
+    return PlacementFacts(
+        known=host.os.value is not None,
+        settled=capabilities.settled,
+        os=host.os.value,
+        architecture=host.architecture.value,
+        apple_silicon=host.apple_silicon.value,
+        cores_milli=host.cores_allowed_milli.value,
+        memory_bytes=host.memory_allowed_bytes.value,
+        disk_free_bytes=host.disk_free_bytes.value,
+        devices=tuple(_placeable(device) for device in capabilities.accelerators),
+        capabilities=_named(capabilities),
+        environments=_by_environment(capabilities),
+        drivers={driver.name: driver.usable for driver in capabilities.drivers},
+        labels={label.name: label.value for label in capabilities.labels},
+    )
+
+
+def _placeable(device: AcceleratorDevice) -> PlaceableDevice:
+    memory = device.memory_mib
+    return PlaceableDevice(
+        accelerator=device.accelerator,
+        uuid=device.uuid,
+        name=device.name,
+        memory_bytes=None if memory is None else memory * _MIB,
+        memory_kind=device.memory_kind,
+        compute_capability=device.compute_capability,
+        driver_version=device.driver_version,
+        healthy=device.healthy,
+        usable=_usable(device),
+    )
+
+
+def _usable(device: AcceleratorDevice) -> bool:
+    if device.execution_supported is not True or device.healthy is False:
+        return False
+    if device.accelerator is DeviceKind.MPS:
+        return True
+    # A card cut into MIG slices cannot be handed out whole, and one without a
+    # UUID cannot be named in CUDA_VISIBLE_DEVICES.
+    return device.uuid is not None and device.mig_enabled is not True
+
+
+def _named(capabilities: WorkerCapabilities) -> dict[str, bool | None]:
+    found: dict[str, bool | None] = {}
+    for sandbox in capabilities.sandboxes:
+        found[f"sandbox.{sandbox.name}"] = sandbox.usable
+    for engine in capabilities.container_engines:
+        found[f"container.{engine.name}"] = engine.usable
+        found[f"container.{engine.name}.gpu"] = engine.gpu_runtime
+    for launcher in capabilities.launchers:
+        found[f"launcher.{launcher.name}"] = launcher.usable
+    return dict(sorted(found.items()))
+
+
+def _by_environment(
+    capabilities: WorkerCapabilities,
+) -> dict[str, dict[str, bool | None]]:
+    found: dict[str, dict[str, bool | None]] = {}
+    for torch in capabilities.torch:
+        if torch.environment is not None:
+            facts = found.setdefault(torch.environment, {})
+            facts["torch.cuda"], facts["torch.mps"] = torch.cuda, torch.mps
+    for backend in capabilities.distributed_backends:
+        facts = found.setdefault(backend.environment, {})
+        facts[f"distributed.{backend.name}"] = backend.available
+    return found
