@@ -1,0 +1,137 @@
+"""What a decision says: values only, for the store, the timeline and the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.workloads import DriverName, Resources, RuntimeSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """A workload gets a machine, and what it holds there."""
+
+    workload: str
+    machine: str
+    driver: DriverName
+    runtime: RuntimeSpec = field(repr=False)
+    """With the ref of the machine's driver: for the agent, never for a user."""
+    class_name: str
+    resources: Resources
+    limit_seconds: float | None = None
+    score: tuple[tuple[str, float], ...] = ()
+    """Why this machine: the terms in the order in which they counted."""
+    runners_up: tuple[str, ...] = ()
+    note: Explanation | None = None
+    """A limit worth telling, such as the reserved Metal GPU."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A workload that can never run as asked, or must not."""
+
+    workload: str
+    explanation: Explanation
+
+
+class ChangeKind(StrEnum):
+    """What a user or admin could change so that it would fit."""
+
+    DEVICE_MEMORY = "device_memory"
+    DEVICES = "devices"
+    CPU = "cpu"
+    MEMORY = "memory"
+    DISK = "disk"
+    COMPUTE_CAPABILITY = "compute_capability"
+    DEVICE_MODEL = "device_model"
+    CLASS = "class"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The smallest change of one requirement that makes the request fit."""
+
+    kind: ChangeKind
+    requested: str
+    instead: str
+    """In the units of the catalog: ``20G``, ``2``, ``8.0``, a class's name."""
+    machines: int
+    """How many machines would serve then."""
+    free_now: int
+    """How many of them at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A workload stays in the line."""
+
+    workload: str
+    explanation: Explanation
+    """The headline: the nearest miss, with its numbers and holders."""
+    position: int
+    """How many are ahead."""
+    counts: Mapping[Reason, int] = MappingProxyType({})
+    """How many machines gave each reason."""
+    rejections: tuple[Explanation, ...] = ()
+    """The nearest misses first, at most ten; ``explain`` has every machine."""
+    no_later_than: float | None = None
+    """The promise; None: something that it waits for has no known end."""
+    change: Change | None = None
+    broken: Explanation | None = None
+    """Why an earlier promise can no longer be kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that could be decided about one snapshot.
+
+    Every waiting workload is in exactly one of the three.  Each placement was judged
+    after the ones before it: carrying out a prefix is safe.
+    """
+
+    placements: tuple[Placement, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    waits: tuple[Wait, ...] = ()
+
+
+class AlternativeKind(StrEnum):
+    """What a user may do when the new choice cannot run where the files are."""
+
+    KEEP_CLASS = "keep_class"
+    FRESH_FOLDER = "fresh_folder"
+    COPY_FILES = "copy_files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One way out, offered and never taken silently."""
+
+    kind: AlternativeKind
+    class_name: str
+    machine: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What would happen to a request that is not in the line yet."""
+
+    startable: bool
+    """It would start at once."""
+    choosable: bool
+    """It may be asked for: it starts, or waits."""
+    ahead: int = 0
+    """How many would be ahead of it."""
+    machine: str | None = None
+    """Where it would start."""
+    explanation: Explanation | None = None
+    """Why it does not start at once; None: it does."""
+    counts: Mapping[Reason, int] = MappingProxyType({})
+    rejections: tuple[Explanation, ...] = ()
+    """Every machine that says no, by name."""
+    no_later_than: float | None = None
+    change: Change | None = None
+    alternatives: tuple[Alternative, ...] = ()

@@ -1,0 +1,182 @@
+"""The fleet at one moment: all that a decision may depend on.
+
+The controller builds a snapshot from its store, its links and the catalog; placement
+is a function of it.  Instants are seconds since the epoch, UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from fleet_contracts.catalog import Catalog, OperatingSystem, Relation
+from fleet_contracts.reasons import Reason
+from fleet_contracts.workloads import (
+    Accelerator,
+    DriverName,
+    Principal,
+    Resources,
+    WorkloadKind,
+)
+
+
+_NO_CAPABILITIES: Mapping[str, bool] = MappingProxyType({})
+_NO_TEXT: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One whole accelerator of a machine; None marks what nobody knows."""
+
+    uuid: str
+    kind: Accelerator
+    model: str = ""
+    memory_bytes: int | None = None
+    compute_capability: str | None = None
+    usable: bool = True
+    """Healthy, and this driver stack can execute on it."""
+    trouble: str | None = None
+    """Why it is not usable, in plain words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """What one workload holds of a machine, from ``placed`` to the confirmed end."""
+
+    workload: str
+    user_id: int
+    owner: str
+    resources: Resources
+    driver: DriverName
+    kind: WorkloadKind = WorkloadKind.NOTEBOOK
+    class_name: str = ""
+    groups: tuple[str, ...] = ()
+    title: str | None = None
+    since: float
+    ends_by: float | None = None
+    """The latest end that the agent enforces; None: nobody knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """Whom a machine serves, from the controller's record.
+
+    The stricter of the admin's word and the owner's word wins; a new machine serves
+    only its owner.
+    """
+
+    admin_allows: Relation = Relation.OWNER
+    owner_allows: Relation = Relation.OWNER
+    users: frozenset[str] = frozenset()
+    """Members by name."""
+    groups: frozenset[str] = frozenset()
+    """Members by group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineState:
+    """One machine: its record, what it says of itself, and what it holds."""
+
+    name: str
+    owner: str
+    """The Hub user's name, from the record."""
+    local: bool = False
+    """It is the Hub's own machine."""
+    online: bool = True
+    offline_since: float | None = None
+    inventory_known: bool = True
+    """Its agent has told, since this controller started, what really runs."""
+    draining_by: str | None = None
+    """Who drains it; None: nobody."""
+    agent_too_old: bool = False
+    quarantined_until: float | None = None
+    """Its agent rejected launch after launch; None: it did not."""
+    os: OperatingSystem | None = None
+    cpu_milli: int | None = None
+    memory_bytes: int | None = None
+    disk_bytes: int | None = None
+    """Free for notebooks when nothing is held."""
+    devices: tuple[Device, ...] = ()
+    devices_known: bool = False
+    """The detection of accelerators is complete."""
+    drivers: tuple[DriverName, ...] = ()
+    driver_troubles: Mapping[DriverName, str] = MappingProxyType({})
+    """Drivers that cannot be used, with the remedy in plain words."""
+    capabilities: Mapping[str, bool] = _NO_CAPABILITIES
+    """``torch.cuda`` and the like; absent: unknown."""
+    frameworks: Mapping[str, str] = _NO_TEXT
+    """Versions of what is installed for workloads; absent: unknown."""
+    cuda_version: str | None = None
+    """The newest CUDA that the GPU driver supports."""
+    labels: Mapping[str, str] = _NO_TEXT
+    """From the record, never from the agent."""
+    sharing: Sharing = Sharing()
+    held: tuple[Allocation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """Where a workload's files are: it goes back there, with the same driver."""
+
+    machine: str
+    driver: DriverName
+    class_name: str = ""
+    """The class it last had there: what "keep the old class" means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelVerdict:
+    """What content validation said about a model, bound to its digest."""
+
+    digest: str
+    format: str
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """One workload in the line."""
+
+    workload: str
+    principal: Principal
+    profile: str
+    class_name: str | None = None
+    """None: the profile's first class."""
+    kind: WorkloadKind = WorkloadKind.NOTEBOOK
+    priority: int = 0
+    """Added to the profile's own."""
+    asked_at: float
+    parked: bool = False
+    pin: Pin | None = None
+    rejected_by: Mapping[str, Reason] = MappingProxyType({})
+    """Machines whose agents said no to this request, and why."""
+    rejections: int = 0
+    """How often it was rejected: one that everybody rejects yields its turn."""
+    promise: float | None = None
+    """The "no later than" it was given; it only ever moves earlier."""
+    model: ModelVerdict | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a user has used, already decayed to *as_of*; see ``shares.py``."""
+
+    amount: float
+    as_of: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The fleet, the line and the rules, at *now*."""
+
+    now: float
+    catalog: Catalog
+    machines: tuple[MachineState, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    usage: Mapping[int, Usage] = field(default_factory=lambda: MappingProxyType({}))
+    """By the Hub's user id."""
+    recovering: bool = False
+    """The controller has just started: silent machines may still report."""
+    names_visible: bool = True
+    """Whether a user may read who holds what they wait for."""
