@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from fleet_contracts.catalog import Catalog, OperatingSystem, Relation
+from fleet_contracts.catalog import Catalog, Relation
+from fleet_contracts.placement_facts import PlacementFacts
 from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import (
-    Accelerator,
     DriverName,
     Principal,
     Resources,
@@ -21,23 +21,7 @@ from fleet_contracts.workloads import (
 )
 
 
-_NO_CAPABILITIES: Mapping[str, bool] = MappingProxyType({})
 _NO_TEXT: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """One whole accelerator of a machine; None marks what nobody knows."""
-
-    uuid: str
-    kind: Accelerator
-    model: str = ""
-    memory_bytes: int | None = None
-    compute_capability: str | None = None
-    usable: bool = True
-    """Healthy, and this driver stack can execute on it."""
-    trouble: str | None = None
-    """Why it is not usable, in plain words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,23 +76,8 @@ class MachineState:
     agent_too_old: bool = False
     quarantined_until: float | None = None
     """Its agent rejected launch after launch; None: it did not."""
-    os: OperatingSystem | None = None
-    cpu_milli: int | None = None
-    memory_bytes: int | None = None
-    disk_bytes: int | None = None
-    """Free for notebooks when nothing is held."""
-    devices: tuple[Device, ...] = ()
-    devices_known: bool = False
-    """The detection of accelerators is complete."""
-    drivers: tuple[DriverName, ...] = ()
-    driver_troubles: Mapping[DriverName, str] = MappingProxyType({})
-    """Drivers that cannot be used, with the remedy in plain words."""
-    capabilities: Mapping[str, bool] = _NO_CAPABILITIES
-    """``torch.cuda`` and the like; absent: unknown."""
-    frameworks: Mapping[str, str] = _NO_TEXT
-    """Versions of what is installed for workloads; absent: unknown."""
-    cuda_version: str | None = None
-    """The newest CUDA that the GPU driver supports."""
+    facts: PlacementFacts = PlacementFacts()
+    """What it says of itself; the default is "nothing yet", which fits nothing."""
     labels: Mapping[str, str] = _NO_TEXT
     """From the record, never from the agent."""
     sharing: Sharing = Sharing()
