@@ -21,6 +21,7 @@ from fleet_contracts.workloads import (
 )
 
 
+_NOTHING_SAID = PlacementFacts()
 _NO_TEXT: Mapping[str, str] = MappingProxyType({})
 
 
@@ -76,7 +77,7 @@ class MachineState:
     agent_too_old: bool = False
     quarantined_until: float | None = None
     """Its agent rejected launch after launch; None: it did not."""
-    facts: PlacementFacts = PlacementFacts()
+    facts: PlacementFacts = _NOTHING_SAID
     """What it says of itself; the default is "nothing yet", which fits nothing."""
     labels: Mapping[str, str] = _NO_TEXT
     """From the record, never from the agent."""
