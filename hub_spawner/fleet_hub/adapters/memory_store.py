@@ -1,0 +1,129 @@
+"""The store without a disk, for tests and for a fleet that may be forgotten.
+
+It refuses what the durable store refuses; one suite runs against both.
+"""
+
+from __future__ import annotations
+
+from fleet_contracts.timeline import TimelineEvent
+from fleet_hub.controller.errors import StoreWriteError
+from fleet_hub.controller.ports import EVENTS_KEPT, Change, Contents
+from fleet_hub.controller.records import Issued, MachineRecord, Secrets, Workload
+
+
+class MemoryStore:
+    """A store that lives as long as the object; ``reopened`` is the next process."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._generation = 1
+        self._workloads: dict[str, Workload] = {}
+        self._issued: dict[str, Issued] = {}
+        self._machines: dict[str, MachineRecord] = {}
+        self._secrets: dict[str, Secrets] = {}
+        self._events: dict[str, list[TimelineEvent]] = {}
+
+    def reopened(self) -> MemoryStore:
+        """Return the same contents as the next process would find them."""
+        again = MemoryStore()
+        again._generation = self._generation + 1
+        again._workloads = dict(self._workloads)
+        again._issued = dict(self._issued)
+        again._machines = dict(self._machines)
+        again._secrets = dict(self._secrets)
+        again._events = {name: list(events) for name, events in self._events.items()}
+        return again
+
+    def load(self) -> Contents:
+        """Return what was there when the store was opened."""
+        return Contents(
+            generation=self._generation,
+            workloads=tuple(sorted(self._workloads.values(), key=lambda w: w.id)),
+            issued=tuple(sorted(self._issued.values(), key=lambda i: i.epoch)),
+            machines=tuple(sorted(self._machines.values(), key=lambda m: m.name)),
+        )
+
+    def commit(self, change: Change) -> None:
+        """Take *change* over, or nothing of it.
+
+        Raises:
+            StoreWriteError: it breaks a promise that the durable store guards.
+        """
+        workloads = {
+            name: record
+            for name, record in self._workloads.items()
+            if name not in change.removed
+        } | change.workloads
+        issued = dict(self._issued)
+        for allocation, record in change.issued.items():
+            if record is None:
+                issued.pop(allocation, None)
+            else:
+                issued[allocation] = record
+        events = self._with_events(change)
+        _check(workloads, issued)
+        self._workloads, self._issued, self._events = workloads, issued, events
+        self._machines |= change.machines
+        for name in change.removed:
+            self._secrets.pop(name, None)
+        for name, secrets in change.secrets.items():
+            self._secrets.pop(name, None)
+            if secrets is not None:
+                self._secrets[name] = secrets
+        if change.generation is not None:
+            self._generation = change.generation
+
+    def _with_events(self, change: Change) -> dict[str, list[TimelineEvent]]:
+        events = {
+            name: kept
+            for name, kept in self._events.items()
+            if name not in change.removed
+        }
+        for workload, event in change.events:
+            kept = events.get(workload, [])
+            if any(earlier.seq == event.seq for earlier in kept):
+                raise StoreWriteError(f"event {event.seq} is there already")
+            events[workload] = [
+                earlier
+                for earlier in kept
+                if earlier.seq > event.seq - EVENTS_KEPT
+                and not _same_step(earlier, event)
+            ] + [event]
+        return events
+
+    def events(self, workload: str, *, after: int = 0) -> tuple[TimelineEvent, ...]:
+        """Return the events of *workload* with a higher ``seq`` than *after*."""
+        return tuple(
+            event for event in self._events.get(workload, ()) if event.seq > after
+        )
+
+    def secrets(self, workload: str) -> Secrets | None:
+        """Return what a launch of *workload* needs, unless it was scrubbed."""
+        return self._secrets.get(workload)
+
+    def tidy(self) -> None:
+        """Nothing is kept that was scrubbed."""
+
+    def close(self) -> None:
+        """Nothing is held that another process could want."""
+
+
+def _check(workloads: dict[str, Workload], issued: dict[str, Issued]) -> None:
+    keys = [record.key for record in workloads.values()]
+    if len(set(keys)) != len(keys):
+        raise StoreWriteError("two workloads of one server")
+    epochs = [record.epoch for record in issued.values()]
+    if len(set(epochs)) != len(epochs):
+        raise StoreWriteError("an epoch is used twice")
+    holders = [record.workload for record in issued.values() if record.open]
+    if len(set(holders)) != len(holders):
+        raise StoreWriteError("a workload holds two allocations")
+
+
+def _same_step(earlier: TimelineEvent, event: TimelineEvent) -> bool:
+    return (
+        event.progress is not None
+        and earlier.progress is not None
+        and earlier.progress.step == event.progress.step
+        and earlier.generation == event.generation
+    )

@@ -1,0 +1,183 @@
+"""What every store promises: run against the durable one and the one in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fleet_builders import a_machine_record, a_record, an_event, an_issued, some_secrets
+
+from fleet_contracts.timeline import Progress, TimelineKind
+from fleet_hub.adapters.memory_store import MemoryStore
+from fleet_hub.adapters.sqlite_store import SqliteStore
+from fleet_hub.controller.errors import StoreWriteError
+from fleet_hub.controller.ports import EVENTS_KEPT, Change, Store
+
+
+Reopen = Callable[[], Store]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reopen]:
+    """Return a function that opens the store as the next process would."""
+    opened: list[MemoryStore | SqliteStore] = []
+
+    def open_again() -> Store:
+        for store in opened:
+            store.close()
+        if request.param == "sqlite":
+            opened.append(SqliteStore.open(tmp_path / "store.sqlite"))
+        else:
+            last = opened[-1] if opened else None
+            opened.append(
+                last.reopened() if isinstance(last, MemoryStore) else MemoryStore()
+            )
+        return opened[-1]
+
+    yield open_again
+    for store in opened:
+        store.close()
+
+
+def test_what_was_committed_is_there_for_the_next_process(reopen: Reopen) -> None:
+    """Records, events and secrets all survive."""
+    record, machine, issued = a_record(), a_machine_record(), an_issued()
+    reopen().commit(
+        Change(
+            workloads={record.id: record},
+            machines={machine.name: machine},
+            issued={issued.allocation: issued},
+            secrets={record.id: some_secrets()},
+            events=[(record.id, an_event())],
+        )
+    )
+    store = reopen()
+    contents = store.load()
+    assert contents.workloads == (record,)
+    assert contents.machines == (machine,)
+    assert contents.issued == (issued,)
+    assert store.secrets(record.id) == some_secrets()
+    assert store.events(record.id) == (an_event(),)
+
+
+def test_every_opening_has_a_higher_generation(reopen: Reopen) -> None:
+    """So an epoch of an earlier process can never come again."""
+    generations = [reopen().load().generation for _ in range(3)]
+    assert generations == sorted(set(generations))
+
+
+def test_a_raised_generation_is_kept(reopen: Reopen) -> None:
+    """A store that was restored from a backup can be lifted above its past."""
+    reopen().commit(Change(generation=40))
+    assert reopen().load().generation == 41
+
+
+def test_scrubbed_secrets_are_gone(reopen: Reopen) -> None:
+    """None takes the secrets away and leaves the workload."""
+    store = reopen()
+    store.commit(Change(workloads={"w1": a_record()}, secrets={"w1": some_secrets()}))
+    store.commit(Change(secrets={"w1": None}))
+    assert store.secrets("w1") is None
+    assert reopen().secrets("w1") is None
+
+
+def test_a_removed_workload_leaves_nothing_behind(reopen: Reopen) -> None:
+    """Its events and secrets go with it, and its server may be asked for anew."""
+    store = reopen()
+    store.commit(
+        Change(
+            workloads={"w1": a_record()},
+            secrets={"w1": some_secrets()},
+            events=[("w1", an_event())],
+        )
+    )
+    again = a_record("w2")
+    store.commit(Change(removed={"w1"}, workloads={"w2": again}))
+    assert store.events("w1") == ()
+    assert store.secrets("w1") is None
+    assert reopen().load().workloads == (again,)
+
+
+def test_events_are_read_after_a_number(reopen: Reopen) -> None:
+    """A reader that knows up to a number gets the rest, in order."""
+    store = reopen()
+    store.commit(Change(events=[("w1", an_event(seq)) for seq in (1, 2, 3)]))
+    assert [event.seq for event in store.events("w1", after=1)] == [2, 3]
+
+
+def test_a_step_keeps_its_latest_progress_only(reopen: Reopen) -> None:
+    """Thousands of progress reports are one row per step and generation."""
+    store = reopen()
+    for seq in range(1, 6):
+        progress = Progress(step="install_packages", done=seq, total=5)
+        event = an_event(seq, kind=TimelineKind.PROGRESS, progress=progress)
+        store.commit(Change(events=[("w1", event)]))
+    other = Progress(step="verify_environment")
+    store.commit(Change(events=[("w1", an_event(6, progress=other))]))
+    assert [event.seq for event in store.events("w1")] == [5, 6]
+
+
+def test_the_timeline_is_bounded(reopen: Reopen) -> None:
+    """Only the newest entries are kept."""
+    store = reopen()
+    store.commit(
+        Change(events=[("w1", an_event(seq)) for seq in range(1, EVENTS_KEPT + 11)])
+    )
+    kept = store.events("w1")
+    assert len(kept) == EVENTS_KEPT
+    assert kept[0].seq == 11
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change(workloads={"w2": a_record("w2")}),
+        Change(issued={"a2": an_issued("a2", epoch=1, workload="w9")}),
+        Change(issued={"a2": an_issued("a2", epoch=2)}),
+        Change(events=[("w1", an_event(1))]),
+    ],
+    ids=["second workload", "used epoch", "second allocation", "used number"],
+)
+def test_a_change_that_breaks_a_promise_is_refused_whole(
+    reopen: Reopen, change: Change
+) -> None:
+    """Nothing of it is written, the innocent part neither."""
+    store = reopen()
+    store.commit(
+        Change(
+            workloads={"w1": a_record()},
+            issued={"a1": an_issued()},
+            events=[("w1", an_event())],
+        )
+    )
+    change.machines["box"] = a_machine_record()
+    with pytest.raises(StoreWriteError):
+        store.commit(change)
+    after = reopen().load()
+    assert after.machines == ()
+    assert after.workloads == (a_record(),)
+    assert after.issued == (an_issued(),)
+
+
+def test_one_allocation_may_end_as_the_next_begins(reopen: Reopen) -> None:
+    """Both in one change, in whichever order they are named."""
+    store = reopen()
+    store.commit(Change(issued={"a1": an_issued()}))
+    store.commit(
+        Change(
+            issued={
+                "a2": an_issued("a2", epoch=2),
+                "a1": an_issued(open=False),
+            }
+        )
+    )
+    assert [item.open for item in reopen().load().issued] == [False, True]
+
+
+def test_a_forgotten_allocation_is_gone(reopen: Reopen) -> None:
+    """Once the machine has forgotten it, nobody need remember it."""
+    store = reopen()
+    store.commit(Change(issued={"a1": an_issued(open=False)}))
+    store.commit(Change(issued={"a1": None}))
+    assert reopen().load().issued == ()
