@@ -41,6 +41,22 @@ class DriverName(StrEnum):
     KUBERNETES = "kubernetes"
 
 
+class RefSource(StrEnum):
+    """Which entry of the catalog a runtime's ref came from."""
+
+    DRIVER_REFS = "driver_refs"
+    CONTAINER_REF = "container_ref"
+    REF = "ref"
+
+
+class ModelVerdict(Contract):
+    """What content validation said about a model, bound to the model's digest."""
+
+    digest: str
+    format: str
+    valid: bool
+
+
 class Principal(Contract):
     """The Hub user on whose behalf something runs, as the Hub knows them."""
 
@@ -87,10 +103,14 @@ class RuntimeSpec(Message):
 
     name: str
     driver: DriverName
-    ref: str
+    ref: str = Field(repr=False)
     accelerator: Accelerator
     requires: tuple[str, ...] = ()
     catalog_digest: str
+    kind: WorkloadKind = WorkloadKind.NOTEBOOK
+    source: RefSource = RefSource.DRIVER_REFS
+    """Lets the agent run the selection again on the entry that it is handed."""
+    model_formats: tuple[str, ...] = ()
 
 
 class WorkloadSpec(Message):

@@ -15,6 +15,7 @@ from fleet_contracts.placement_facts import PlacementFacts
 from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import (
     DriverName,
+    ModelVerdict,
     Principal,
     Resources,
     WorkloadKind,
@@ -93,15 +94,6 @@ class Pin:
     driver: DriverName
     class_name: str = ""
     """The class it last had there: what "keep the old class" means."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelVerdict:
-    """What content validation said about a model, bound to its digest."""
-
-    digest: str
-    format: str
-    valid: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
