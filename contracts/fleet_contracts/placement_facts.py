@@ -56,6 +56,8 @@ class PlacementFacts(Contract):
     """``sandbox.bubblewrap`` and the like; None or absent is unknown."""
     environments: dict[str, dict[str, bool | None]] = Field(default_factory=dict)
     """What each workload environment can do here, by its ref: ``torch.cuda``, …"""
+    frameworks: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Installed versions by environment; what is absent is unknown."""
     drivers: dict[DriverName, bool | None] = Field(default_factory=dict)
     labels: dict[str, str] = Field(default_factory=dict)
 
@@ -87,6 +89,7 @@ def placement_facts(capabilities: WorkerCapabilities) -> PlacementFacts:
         devices=tuple(_placeable(device) for device in capabilities.accelerators),
         capabilities=_named(capabilities),
         environments=_by_environment(capabilities),
+        frameworks=_frameworks(capabilities),
         drivers={driver.name: driver.usable for driver in capabilities.drivers},
         labels={label.name: label.value for label in capabilities.labels},
     )
@@ -140,4 +143,13 @@ def _by_environment(
     for backend in capabilities.distributed_backends:
         facts = found.setdefault(backend.environment, {})
         facts[f"distributed.{backend.name}"] = backend.available
+    return found
+
+
+def _frameworks(capabilities: WorkerCapabilities) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for framework in capabilities.frameworks:
+        if framework.version is not None:
+            versions = found.setdefault(framework.environment, {})
+            versions[framework.name] = framework.version
     return found

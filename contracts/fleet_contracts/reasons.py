@@ -61,6 +61,8 @@ class Reason(StrEnum):
     SUPPORT_MISSING = "support_missing"
     CAPABILITY_MISSING = "capability_missing"
     DRIVER_TOO_OLD = "driver_too_old"
+    DEVICE_MODEL_MISMATCH = "device_model_mismatch"
+    COMPUTE_CAPABILITY_TOO_LOW = "compute_capability_too_low"
     VRAM_TOO_SMALL = "vram_too_small"
     GPU_COUNT_TOO_SMALL = "gpu_count_too_small"
     CPU_TOO_SMALL = "cpu_too_small"
@@ -73,6 +75,7 @@ class Reason(StrEnum):
     DRAINING = "draining"
     UNHEALTHY = "unhealthy"
     AGENT_TOO_OLD = "agent_too_old"
+    QUARANTINED = "quarantined"
     LEASE_UNKNOWN = "lease_unknown"
     CAPABILITIES_UNKNOWN = "capabilities_unknown"
     CONTROLLER_RECOVERING = "controller_recovering"
@@ -113,6 +116,8 @@ class Reason(StrEnum):
     TIME_LIMIT = "time_limit"
     NOT_CLAIMED = "not_claimed"
     PLACE_KEPT = "place_kept"
+    METAL_RESERVED = "metal_reserved"
+    PROMISE_BROKEN = "promise_broken"
     RETIRED = "retired"
 
 
@@ -143,6 +148,8 @@ FACTS: dict[Reason, _Fact] = {
         Reason.TIME_LIMIT,
         Reason.NOT_CLAIMED,
         Reason.PLACE_KEPT,
+        Reason.METAL_RESERVED,
+        Reason.PROMISE_BROKEN,
         Reason.RETIRED,
     ),
     **_facts(
@@ -177,6 +184,8 @@ FACTS: dict[Reason, _Fact] = {
         Reason.SUPPORT_MISSING,
         Reason.CAPABILITY_MISSING,
         Reason.DRIVER_TOO_OLD,
+        Reason.DEVICE_MODEL_MISMATCH,
+        Reason.COMPUTE_CAPABILITY_TOO_LOW,
         Reason.VRAM_TOO_SMALL,
         Reason.GPU_COUNT_TOO_SMALL,
         Reason.CPU_TOO_SMALL,
@@ -193,6 +202,7 @@ FACTS: dict[Reason, _Fact] = {
         Reason.DRAINING,
         Reason.UNHEALTHY,
         Reason.AGENT_TOO_OLD,
+        Reason.QUARANTINED,
         Reason.LEASE_UNKNOWN,
         Reason.CAPABILITIES_UNKNOWN,
         Reason.CONTROLLER_RECOVERING,
