@@ -1,0 +1,1 @@
+"""NVIDIA devices, as ``nvidia-smi`` describes them."""
