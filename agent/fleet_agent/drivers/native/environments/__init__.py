@@ -1,0 +1,1 @@
+"""Pinned environments: built once from a hashed lock, verified, shared read-only."""

@@ -1,0 +1,82 @@
+"""What exactly does an environment consist of?
+
+A lock names every package with its version and the hashes of its files.  Nothing else
+may stand in it: no index, no path, no other file, so that a lock means the same on
+every machine and nothing unhashed can come in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleet_agent.drivers.base import DriverError
+from fleet_contracts.base import SLUG_PATTERN
+from fleet_contracts.reasons import Reason
+
+
+OWN_LOCKS = Path(__file__).parent.parent / "locks"
+"""The locks that come with the agent."""
+
+_REQUIREMENT = re.compile(
+    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==[^\s;]+"
+    r"(?:\s*;(?:(?!--).)+?)?"
+    r"(?:\s+--hash=sha256:[0-9a-f]{64})+"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """One complete list of hashed requirements."""
+
+    content: bytes
+    packages: tuple[str, ...]
+    """Names in the lock's order; one whose marker rules it out here included."""
+
+
+def read_lock(folder: Path, ref: str) -> Lock:
+    """Return the lock that *ref* names in *folder*.
+
+    Raises:
+        DriverError: there is none, or it could let something unhashed in.
+    """
+    path = folder / f"{ref}.lock"
+    if not re.fullmatch(SLUG_PATTERN, ref) or not path.is_file():
+        raise DriverError(
+            Reason.RUNTIME_MISSING,
+            f"there is no lock named {ref!r} in {folder}",
+            detail="This machine's agent does not know the environment that the "
+            "profile asks for. Update the agent, or pick another profile.",
+        )
+    return parse_lock(path.read_bytes())
+
+
+def parse_lock(content: bytes) -> Lock:
+    """Return *content* as a lock.
+
+    Raises:
+        DriverError: an entry is not pinned, has no hash, or is no requirement.
+    """
+    packages = []
+    joined = content.decode().replace("\\\n", " ")
+    for line in joined.splitlines():
+        entry = line.strip()
+        if not entry or entry.startswith("#"):
+            continue
+        requirement = _REQUIREMENT.fullmatch(entry)
+        if requirement is None:
+            raise _unsafe(entry)
+        packages.append(requirement["name"])
+    if not packages:
+        raise _unsafe("(nothing)")
+    return Lock(content=content, packages=tuple(packages))
+
+
+def _unsafe(entry: str) -> DriverError:
+    return DriverError(
+        Reason.ENVIRONMENT_HASH_MISMATCH,
+        f"the lock has an entry that is not a pinned, hashed requirement: {entry:.80}",
+        detail="The environment's lock names a package without its hash, so it is "
+        "not installed. Tell the person who runs this machine.",
+    )
