@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import DriverName, Resources, RuntimeSpec
@@ -74,7 +73,7 @@ class Wait:
     """The headline: the nearest miss, with its numbers and holders."""
     position: int
     """How many are ahead."""
-    counts: Mapping[Reason, int] = MappingProxyType({})
+    counts: Mapping[Reason, int] = field(default_factory=dict)
     """How many machines gave each reason."""
     rejections: tuple[Explanation, ...] = ()
     """The nearest misses first, at most ten; ``explain`` has every machine."""
@@ -129,7 +128,7 @@ class Verdict:
     """Where it would start."""
     explanation: Explanation | None = None
     """Why it does not start at once; None: it does."""
-    counts: Mapping[Reason, int] = MappingProxyType({})
+    counts: Mapping[Reason, int] = field(default_factory=dict)
     rejections: tuple[Explanation, ...] = ()
     """Every machine that says no, by name."""
     no_later_than: float | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from fleet_contracts.catalog import Catalog, Relation
 from fleet_contracts.placement_facts import PlacementFacts
@@ -23,7 +22,6 @@ from fleet_contracts.workloads import (
 
 
 _NOTHING_SAID = PlacementFacts()
-_NO_TEXT: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +35,18 @@ class Allocation:
     driver: DriverName
     kind: WorkloadKind = WorkloadKind.NOTEBOOK
     class_name: str = ""
+    devices_asked: int = 0
+    """What its class asked for; CPU work that reserves Metal asked for none."""
     groups: tuple[str, ...] = ()
     title: str | None = None
     since: float
     ends_by: float | None = None
     """The latest end that the agent enforces; None: nobody knows."""
+
+    @property
+    def devices(self) -> int:
+        """How many devices count against a quota."""
+        return max(self.devices_asked, len(self.resources.devices))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,7 @@ class MachineState:
     """Its agent rejected launch after launch; None: it did not."""
     facts: PlacementFacts = _NOTHING_SAID
     """What it says of itself; the default is "nothing yet", which fits nothing."""
-    labels: Mapping[str, str] = _NO_TEXT
+    labels: Mapping[str, str] = field(default_factory=dict)
     """From the record, never from the agent."""
     sharing: Sharing = Sharing()
     held: tuple[Allocation, ...] = ()
@@ -111,7 +116,7 @@ class Waiting:
     asked_at: float
     parked: bool = False
     pin: Pin | None = None
-    rejected_by: Mapping[str, Reason] = MappingProxyType({})
+    rejected_by: Mapping[str, Reason] = field(default_factory=dict)
     """Machines whose agents said no to this request, and why."""
     rejections: int = 0
     """How often it was rejected: one that everybody rejects yields its turn."""
@@ -136,7 +141,7 @@ class Snapshot:
     catalog: Catalog
     machines: tuple[MachineState, ...] = ()
     waiting: tuple[Waiting, ...] = ()
-    usage: Mapping[int, Usage] = field(default_factory=lambda: MappingProxyType({}))
+    usage: Mapping[int, Usage] = field(default_factory=dict)
     """By the Hub's user id."""
     recovering: bool = False
     """The controller has just started: silent machines may still report."""

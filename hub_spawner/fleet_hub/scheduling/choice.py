@@ -1,0 +1,136 @@
+"""May this be asked for at all?  Judged by the catalog alone, machines aside.
+
+The spawn form, the REST API and every later start ask the same function, so that no
+path is laxer than another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fleet_contracts.catalog import Catalog, Profile, ResourceClass
+from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.selection import Selection, select_runtime
+from fleet_contracts.workloads import (
+    Choice,
+    DriverName,
+    ModelVerdict,
+    Principal,
+    WorkloadKind,
+)
+from fleet_hub.scheduling.quotas import exceeds_ever
+
+
+_OPTIONS = ("profile", "class")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A choice that may be asked for, resolved against the catalog."""
+
+    profile: Profile
+    chosen: ResourceClass
+    limit_seconds: float | None
+    catalog_digest: str
+    selections: Mapping[DriverName, Selection] = field(repr=False)
+    """What the one selector answers for each driver."""
+
+
+def read_choice(
+    catalog: Catalog, principal: Principal, options: Mapping[str, object]
+) -> Choice | Explanation:
+    """Return the choice in *options*, as they come from a form or by REST, or why not.
+
+    Anything may be in *options*: unknown keys, wrong types and odd texts are refused.
+    """
+    for name in options:
+        if name not in _OPTIONS:
+            return Explanation(reason=Reason.OPTION_UNKNOWN, subject=_shown(name))
+    profile, class_name = options.get("profile"), options.get("class")
+    if profile is None or profile == "":
+        return Explanation(reason=Reason.PROFILE_REQUIRED)
+    if not isinstance(profile, str):
+        return Explanation(reason=Reason.INVALID_REQUEST, subject="profile")
+    if class_name == "":
+        class_name = None
+    if class_name is not None and not isinstance(class_name, str):
+        return Explanation(reason=Reason.INVALID_REQUEST, subject="class")
+    resolved = resolve(catalog, principal, profile, class_name)
+    if isinstance(resolved, Explanation):
+        return resolved
+    return Choice.model_validate(
+        {"profile": resolved.profile.name, "class": class_name}
+    )
+
+
+def resolve(
+    catalog: Catalog,
+    principal: Principal,
+    profile_name: str,
+    class_name: str | None,
+    model: ModelVerdict | None = None,
+) -> Request | Explanation:
+    """Return what *principal* asks for with this profile and class, or why they may not.
+
+    No machine is looked at: "some runtime of this profile serves this class" is all
+    that can be said of runtimes here.
+    """
+    profile = catalog.profile_named(profile_name)
+    if profile is None:
+        return Explanation(reason=Reason.PROFILE_UNKNOWN, subject=_shown(profile_name))
+    if not profile.audience.includes(principal):
+        return Explanation(reason=Reason.NOT_IN_AUDIENCE, subject=profile.name)
+    chosen = _chosen(catalog, profile, class_name)
+    if chosen is None:
+        return Explanation(
+            reason=Reason.CLASS_UNKNOWN, subject=_shown(class_name or "")
+        )
+    if profile.kind is WorkloadKind.ENDPOINT:
+        return Explanation(reason=Reason.ENDPOINTS_NOT_BUILT, subject=profile.name)
+    request = _request(catalog, profile, chosen, model)
+    if all(found.refusal is not None for found in request.selections.values()):
+        return Explanation(
+            reason=Reason.RUNTIME_NONE_MATCHES, subject=chosen.accelerator.value
+        )
+    return exceeds_ever(catalog, principal, chosen) or request
+
+
+def _request(
+    catalog: Catalog,
+    profile: Profile,
+    chosen: ResourceClass,
+    model: ModelVerdict | None,
+) -> Request:
+    runtimes = catalog.runtimes_of(profile)
+    return Request(
+        profile=profile,
+        chosen=chosen,
+        limit_seconds=catalog.limit_seconds(profile, chosen),
+        catalog_digest=catalog.digest,
+        selections={
+            driver: select_runtime(
+                runtimes,
+                kind=profile.kind,
+                accelerator=chosen.accelerator,
+                driver=driver,
+                model=model,
+            )
+            for driver in DriverName
+        },
+    )
+
+
+def _chosen(
+    catalog: Catalog, profile: Profile, class_name: str | None
+) -> ResourceClass | None:
+    name = profile.classes[0] if class_name is None else class_name
+    return catalog.class_named(name) if name in profile.classes else None
+
+
+def _shown(name: object) -> str:
+    """Return *name* short and printable: it comes from outside and is shown."""
+    text = "".join(
+        character if character.isprintable() else "?" for character in str(name)
+    )
+    return text[:63]

@@ -1,0 +1,235 @@
+"""Can this machine ever run this request through this driver?  One check a function.
+
+Each filter judges one machine by what does not change from minute to minute, and
+returns an explanation with numbers, or None.  What nobody knows fails closed: an
+unknown amount is neither zero need nor free capacity, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fleet_contracts.catalog import OperatingSystem, Relation, TrustPolicy
+from fleet_contracts.devices import MACOS
+from fleet_contracts.placement_facts import PlacementFacts
+from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.trust import trust_refusal
+from fleet_contracts.workloads import Accelerator, DriverName
+from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.device_filters import device_refusal, devices_of_kind
+from fleet_hub.scheduling.snapshot import Sharing
+from fleet_hub.scheduling.versions import is_older
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One request on one machine through one driver; state and holders aside."""
+
+    request: Request
+    driver: DriverName
+    facts: PlacementFacts
+    labels: Mapping[str, str]
+    sharing: Sharing
+    relation: Relation
+    trust: TrustPolicy
+
+
+Filter = Callable[[Candidate], Explanation | None]
+
+_OS_NAMES: Final = {OperatingSystem.LINUX: "linux", OperatingSystem.MACOS: MACOS}
+
+
+def knows_itself(candidate: Candidate) -> Explanation | None:
+    """Reject a machine whose facts are not in yet."""
+    return None if candidate.facts.known else _unknown("host")
+
+
+def has_the_accelerator(candidate: Candidate) -> Explanation | None:
+    """Reject a machine without any device of the class's kind."""
+    wanted = candidate.request.chosen.accelerator
+    if wanted is Accelerator.CPU:
+        return None
+    if devices_of_kind(candidate.facts, wanted):
+        return None
+    if not candidate.facts.settled:
+        return _unknown(wanted.value)
+    return Explanation(reason=Reason.ACCELERATOR_MISMATCH, subject=wanted.value)
+
+
+def suits_the_system(candidate: Candidate) -> Explanation | None:
+    """Reject a machine whose operating system the profile was not made for."""
+    systems = candidate.request.profile.requirements.os
+    if not systems or candidate.facts.os in {_OS_NAMES[system] for system in systems}:
+        return None
+    return Explanation(
+        reason=Reason.OS_MISMATCH,
+        subject=", ".join(system.value for system in systems),
+        detail=f"this machine runs {candidate.facts.os}",
+    )
+
+
+def has_a_runtime(candidate: Candidate) -> Explanation | None:
+    """Reject a driver that no runtime of the profile serves for this class."""
+    return candidate.request.selections[candidate.driver].refusal
+
+
+def has_the_driver(candidate: Candidate) -> Explanation | None:
+    """Reject a machine on which the driver cannot be used."""
+    usable = candidate.facts.drivers.get(candidate.driver)
+    if usable is None and (
+        candidate.driver in candidate.facts.drivers or not candidate.facts.settled
+    ):
+        return _unknown(candidate.driver.value)
+    if usable:
+        return None
+    if candidate.driver is DriverName.NATIVE and _lacks_a_sandbox(candidate.facts):
+        return Explanation(reason=Reason.SANDBOX_MISSING)
+    return Explanation(reason=Reason.DRIVER_UNAVAILABLE, subject=candidate.driver.value)
+
+
+def hands_out_devices(candidate: Candidate) -> Explanation | None:
+    """Reject a container engine that cannot give a container the class's devices."""
+    wanted = candidate.request.chosen.accelerator
+    if candidate.driver is not DriverName.DOCKER or wanted is Accelerator.CPU:
+        return None
+    capability = "container.docker.gpu"
+    known = candidate.facts.has(capability)
+    if known is None:
+        return _unknown(capability)
+    if known:
+        return None
+    return Explanation(reason=Reason.CAPABILITY_MISSING, subject=capability)
+
+
+def has_the_capabilities(candidate: Candidate) -> Explanation | None:
+    """Reject a machine that lacks a capability which runtime or profile requires."""
+    selection = candidate.request.selections[candidate.driver]
+    runtime = selection.runtime
+    required = dict.fromkeys(candidate.request.profile.requirements.capabilities)
+    if runtime is not None:
+        required |= dict.fromkeys(runtime.requires)
+    for capability in required:
+        found = _judge_capability(candidate, capability, selection.ref)
+        if found is not None:
+            return found
+    return None
+
+
+def has_the_frameworks(candidate: Candidate) -> Explanation | None:
+    """Reject an environment that is known to hold an older framework.
+
+    An environment that is not built yet is unknown: it may be prepared, and is
+    verified before the start.
+    """
+    requirements = candidate.request.profile.requirements
+    wanted = dict(requirements.frameworks)
+    if requirements.interpreter is not None:
+        wanted["python"] = requirements.interpreter
+    ref = candidate.request.selections[candidate.driver].ref
+    installed = candidate.facts.frameworks.get(ref or "", {})
+    for name, least in wanted.items():
+        version = installed.get(name)
+        if version is not None and is_older(version, least):
+            return Explanation(
+                reason=Reason.CAPABILITY_MISSING,
+                subject=f"{name} {least}",
+                detail=f"the environment has {name} {version}",
+            )
+    return None
+
+
+def has_suitable_devices(candidate: Candidate) -> Explanation | None:
+    """Reject a machine whose devices are too few, too small, too old or others."""
+    return device_refusal(candidate.facts, candidate.request)
+
+
+def is_large_enough(candidate: Candidate) -> Explanation | None:
+    """Reject a machine that is too small even when nothing else runs on it."""
+    chosen, facts = candidate.request.chosen, candidate.facts
+    amounts = (
+        (Reason.CPU_TOO_SMALL, chosen.cpu_milli, facts.cores_milli, "milli_cores"),
+        (Reason.MEMORY_TOO_SMALL, chosen.memory_bytes, facts.memory_bytes, "bytes"),
+        (Reason.DISK_TOO_SMALL, chosen.disk_bytes, facts.disk_free_bytes, "bytes"),
+    )
+    for reason, wanted, capacity, unit in amounts:
+        if wanted and capacity is None:
+            return _unknown(reason.value.removesuffix("_too_small"))
+        if capacity is not None and wanted > capacity:
+            return Explanation(
+                reason=reason, requested=wanted, capacity=capacity, unit=unit
+            )
+    return None
+
+
+def has_the_labels(candidate: Candidate) -> Explanation | None:
+    """Reject a machine whose record lacks a label, or has another value for it."""
+    for name, wanted in candidate.request.chosen.labels.items():
+        value = candidate.labels.get(name)
+        if value != wanted:
+            has = "it has no such label" if value is None else f"it has {value}"
+            return Explanation(
+                reason=Reason.LABEL_MISMATCH, subject=f"{name}={wanted}", detail=has
+            )
+    return None
+
+
+def is_trusted(candidate: Candidate) -> Explanation | None:
+    """Reject a machine that may not serve this principal through this driver."""
+    return trust_refusal(
+        candidate.relation,
+        candidate.driver,
+        policy=candidate.trust,
+        admin_allows=candidate.sharing.admin_allows,
+        owner_allows=candidate.sharing.owner_allows,
+    )
+
+
+FILTERS: Final[tuple[Filter, ...]] = (
+    knows_itself,
+    has_the_accelerator,
+    suits_the_system,
+    has_a_runtime,
+    has_the_driver,
+    hands_out_devices,
+    has_the_capabilities,
+    has_the_frameworks,
+    has_suitable_devices,
+    is_large_enough,
+    has_the_labels,
+    # Last, so that "not allowed" is said of machines that could run it, and of no
+    # other: what a guest may not use anyway does not hide a machine that is missing.
+    is_trusted,
+)
+"""In the order in which they are asked: what comes later is a nearer miss."""
+
+
+def _judge_capability(
+    candidate: Candidate, capability: str, ref: str | None
+) -> Explanation | None:
+    if capability.startswith("torch.") and candidate.driver is not DriverName.NATIVE:
+        # What a container's torch can do is not told by any torch of the machine.
+        return None
+    known = candidate.facts.has(capability, environment=ref)
+    if known:
+        return None
+    if known is None and capability.startswith("torch."):
+        # A fact of (machine, environment): unknown until the environment is built.
+        return None
+    if known is None:
+        return _unknown(capability)
+    return Explanation(reason=Reason.CAPABILITY_MISSING, subject=capability)
+
+
+def _lacks_a_sandbox(facts: PlacementFacts) -> bool:
+    sandboxes = [
+        usable
+        for name, usable in facts.capabilities.items()
+        if name.startswith("sandbox.")
+    ]
+    return not any(sandboxes)
+
+
+def _unknown(subject: str) -> Explanation:
+    return Explanation(reason=Reason.CAPABILITIES_UNKNOWN, subject=subject)

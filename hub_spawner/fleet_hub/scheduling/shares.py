@@ -1,0 +1,122 @@
+"""How much of the fleet each user has had lately, weighed against their share.
+
+Use is the dominant share (Ghodsi et al., DRF) of what is held, over time, and half of
+it is forgotten every half-life.  What starts counts at once as if it had run for a
+while: otherwise a burst of a hundred requests would pass before any of them shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fleet_contracts.catalog import ResourceClass, Shares
+from fleet_contracts.workloads import Principal, Resources
+from fleet_hub.scheduling.snapshot import Allocation, MachineState, Snapshot, Usage
+
+
+ENTRY_SECONDS: Final = 1800.0
+"""What a start counts at least, however short it has run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """All that the fleet has, known amounts only."""
+
+    cpu_milli: int
+    memory_bytes: int
+    devices: int
+
+
+def capacity_of(machines: Iterable[MachineState]) -> Capacity:
+    """Return what *machines* have together."""
+    facts = [machine.facts for machine in machines]
+    return Capacity(
+        cpu_milli=sum(item.cores_milli or 0 for item in facts),
+        memory_bytes=sum(item.memory_bytes or 0 for item in facts),
+        devices=sum(len(item.devices) for item in facts),
+    )
+
+
+def rate(resources: Resources, capacity: Capacity, *, devices: int) -> float:
+    """Return the dominant share of the fleet that *resources* are: 0 to 1."""
+    return max(
+        _part(resources.cpu_milli, capacity.cpu_milli),
+        _part(resources.memory_bytes, capacity.memory_bytes),
+        _part(devices, capacity.devices),
+    )
+
+
+def asked_rate(chosen: ResourceClass, capacity: Capacity) -> float:
+    """Return the dominant share of the fleet that a workload of this class would be."""
+    return rate(
+        Resources(cpu_milli=chosen.cpu_milli, memory_bytes=chosen.memory_bytes),
+        capacity,
+        devices=chosen.devices,
+    )
+
+
+def settle(
+    usage: Usage | None,
+    allocation: Allocation,
+    *,
+    until: float,
+    capacity: Capacity,
+    half_life_seconds: float,
+) -> Usage:
+    """Return *usage* with *allocation* added, which ended at *until*.
+
+    The controller calls it once for each release and stores the result.
+    """
+    before = 0.0 if usage is None else decayed(usage, until, half_life_seconds)
+    added = _accrued(allocation, until, capacity, half_life_seconds)
+    return Usage(amount=before + added, as_of=until)
+
+
+def decayed(usage: Usage, now: float, half_life_seconds: float) -> float:
+    """Return what is left of *usage* at *now*; a clock that went back adds nothing."""
+    age = max(0.0, now - usage.as_of)
+    return usage.amount * math.pow(0.5, age / half_life_seconds)
+
+
+def weight_of(principal: Principal, shares: Shares) -> float:
+    """Return the weight of *principal*: their own, else the best of their groups."""
+    own = shares.users.get(principal.name)
+    if own is not None:
+        return own
+    return max(
+        (shares.groups[group] for group in principal.groups if group in shares.groups),
+        default=1.0,
+    )
+
+
+def used_by(snapshot: Snapshot, capacity: Capacity) -> Mapping[int, float]:
+    """Return each user's decayed use, running work included, before weights."""
+    half_life = snapshot.catalog.shares.half_life_seconds
+    used = {
+        user: decayed(usage, snapshot.now, half_life)
+        for user, usage in snapshot.usage.items()
+    }
+    for machine in snapshot.machines:
+        for allocation in machine.held:
+            used[allocation.user_id] = used.get(allocation.user_id, 0.0) + _accrued(
+                allocation, snapshot.now, capacity, half_life
+            )
+    return used
+
+
+def _accrued(
+    allocation: Allocation, until: float, capacity: Capacity, half_life: float
+) -> float:
+    seconds = max(ENTRY_SECONDS, until - allocation.since)
+    remembered = (
+        half_life / math.log(2) * -math.expm1(-seconds * math.log(2) / half_life)
+    )
+    held = rate(allocation.resources, capacity, devices=allocation.devices)
+    return held * remembered
+
+
+def _part(amount: int, whole: int) -> float:
+    return amount / whole if whole else 0.0
