@@ -1,0 +1,1 @@
+"""The Mac's own GPU, and what macOS tells about it."""

@@ -1,0 +1,105 @@
+"""Whether Docker or podman can be used: the daemon answers, and may hand out GPUs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fleet_agent.probes.faults import process_fault
+from fleet_agent.probes.text import known, lines, shortened
+from fleet_agent.probes.tools import Ask, ToolCall, ToolFault, ToolResult
+
+
+_SECONDS: Final = 15.0
+_CALLS: Final = {
+    "docker": ("docker", "info", "--format", "{{json .}}"),
+    "podman": ("podman", "info", "--format", "json"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One container engine; None is unknown."""
+
+    name: str
+    usable: bool | None
+    version: str | None = None
+    gpu_runtime: bool | None = None
+    reason: str = "ok"
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerProbe:
+    """Reports container engines: a client alone is none."""
+
+    ask: Ask
+
+    def observe(self) -> tuple[Engine, ...]:
+        """Return each engine whose client is there; never raises."""
+        found = []
+        for name, argv in _CALLS.items():
+            result = self.ask(ToolCall(tool=name, argv=argv, seconds=_SECONDS))
+            if result.fault is not ToolFault.NOT_FOUND:
+                found.append(judge_engine(name, result))
+        return tuple(found)
+
+
+def judge_engine(name: str, result: ToolResult) -> Engine:
+    """Judge what ``info`` said; a client prints its own half without a daemon."""
+    fault = process_fault(result)
+    if fault is not None:
+        usable = None if result.timed_out else False
+        return Engine(name=name, usable=usable, reason=fault.reason, told=_told(result))
+    info = _json(result.stdout)
+    version = _version(info)
+    if version is None:
+        lower = result.text.lower()
+        denied = "permission denied" in lower
+        emulated = name == "docker" and "podman" in lower
+        reason = (
+            "permission_denied"
+            if denied
+            else "emulated_by_podman"
+            if emulated
+            else "daemon_not_reachable"
+        )
+        return Engine(name=name, usable=False, reason=reason, told=_told(result))
+    return Engine(name=name, usable=True, version=version, gpu_runtime=_gpu(info))
+
+
+def _json(text: str) -> Mapping[str, Any]:
+    start = text.find("{")
+    try:
+        value = json.JSONDecoder().raw_decode(text, max(start, 0))[0]
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _version(info: Mapping[str, Any]) -> str | None:
+    own = known(info.get("ServerVersion"))
+    podman = info.get("version")
+    if own is None and isinstance(podman, Mapping):
+        own = known(podman.get("Version"))
+    return own[:40] if own else None
+
+
+def _gpu(info: Mapping[str, Any]) -> bool | None:
+    """Whether a device runtime is set up; False only where Docker lists its own."""
+    runtimes = info.get("Runtimes")
+    devices = info.get("DiscoveredDevices")
+    if isinstance(devices, list) and any(
+        "nvidia.com/gpu" in str(item) for item in devices
+    ):
+        return True
+    if isinstance(runtimes, Mapping):
+        return "nvidia" in runtimes
+    return None
+
+
+def _told(result: ToolResult) -> str:
+    said = lines(result.stderr) or lines(result.stdout)
+    return shortened(said[-1]) if said else ""

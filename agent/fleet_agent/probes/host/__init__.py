@@ -1,0 +1,1 @@
+"""The computer itself: system, processor, memory, disk, and what a container allows."""

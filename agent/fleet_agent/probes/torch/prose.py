@@ -1,0 +1,120 @@
+"""Reads what other torch probes print: environment reports and bare values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fleet_agent.probes.text import known, lines
+from fleet_agent.probes.torch.causes import CUDA_TRIED, XPU_TRIED
+
+
+_VERSION: Final = re.compile(r"['\"]?(\d+\.\d+(?:\.\d+)?[\w.+-]*)['\"]?")
+_PAIR: Final = re.compile(r"\W*([A-Za-z][\w .()/-]{1,70}?)\s*[:=?]+\s*(.+)")
+_WORDS: Final = re.compile(r"([A-Za-z_][\w.()]{2,60}) +(True|False|None|\d\S*)")
+_FLAGS: Final = {"true": True, "false": False, "yes": True, "no": False}
+_PROPERTIES: Final = re.compile(r"_?\w*DeviceProperties\((.*)\)")
+_PROPERTY: Final = re.compile(r"(\w+)=('[^']*'|[^,)]+)")
+_KEYS: Final = (
+    # Order matters: "built" before "available", and Metal and XPU before CUDA.
+    (re.compile(r"mps|metal"), re.compile(r"built"), "mps_built"),
+    (re.compile(r"mps|metal"), re.compile(r"avail"), "mps_available"),
+    (re.compile(r"xpu"), re.compile(r"avail"), "xpu_available"),
+    (re.compile(r"cuda"), re.compile(r"avail"), "cuda_available"),
+    (re.compile(r"cuda"), re.compile(r"backends.*built|is_built"), "cuda_flag"),
+    (re.compile(r"cuda"), re.compile(r"used to build|version\.cuda"), "cuda_version"),
+    (re.compile(r"rocm|hip"), re.compile(r"used to build|version\.hip"), "hip_version"),
+    (re.compile(r"nccl"), re.compile(r"avail"), "nccl"),
+    (re.compile(r"gloo"), re.compile(r"avail"), "gloo"),
+)
+_TORCH_VERSION: Final = re.compile(r"(py)?torch([ _.]*(__)?version(__)?)?")
+
+
+def read_prose(stdout: str, stderr: str) -> dict[str, Any]:
+    """Return the facts that the lines state, by our names; None says "stated none"."""
+    facts: dict[str, Any] = {}
+    bare: list[bool] = []
+    for line in lines(stdout):
+        if _structured(line, facts):
+            continue
+        pair = _PAIR.fullmatch(line.strip()) or _WORDS.fullmatch(line.strip())
+        if pair:
+            _take(facts, pair[1], pair[2].strip())
+            continue
+        version = _VERSION.fullmatch(line.strip())
+        if version:
+            facts.setdefault("version", version[1])
+        elif line.strip() in ("True", "False"):
+            bare.append(line.strip() == "True")
+    _take_bare(facts, bare, stderr)
+    return facts
+
+
+def _structured(line: str, facts: dict[str, Any]) -> bool:
+    """Take a line that is JSON, a list of targets or a device's properties."""
+    properties = _PROPERTIES.search(line)
+    if properties:
+        values = {
+            key: text.strip("'") for key, text in _PROPERTY.findall(properties[1])
+        }
+        facts.setdefault("properties", []).append(values)
+        return True
+    targets = re.findall(r"'((?:gfx|sm_)\w+)'", line)
+    if line.strip().startswith("[") and targets:
+        facts["targets"] = targets
+        return True
+    start = line.find("{")
+    if start < 0:
+        return False
+    try:
+        value = json.JSONDecoder().raw_decode(line[start:])[0]
+    except (ValueError, RecursionError):
+        return False
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _take(facts, str(key), item)
+    return True
+
+
+def _take(facts: dict[str, Any], label: str, value: Any) -> None:
+    plain = label.strip().lower()
+    if _TORCH_VERSION.fullmatch(plain) and isinstance(value, str):
+        found = _VERSION.fullmatch(value.split()[0] if value.split() else "")
+        if found:
+            facts.setdefault("version", found[1])
+        return
+    if plain == "cuda" and not isinstance(value, bool):
+        facts.setdefault("cuda_version", value if isinstance(value, str) else None)
+        return
+    for subject, verb, name in _KEYS:
+        if subject.search(plain) and verb.search(plain):
+            facts.setdefault(name, _value(name, value))
+            return
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip()
+    if name.endswith("_version"):
+        # "N/A" states that there is none: the build is for something else.
+        found = known(text)
+        return found if found and re.match(r"\d", found) else None
+    return _FLAGS.get(text.lower())
+
+
+def _take_bare(facts: dict[str, Any], bare: list[bool], stderr: str) -> None:
+    """A lone True or False answers the question that the complaints are about."""
+    if not bare:
+        return
+    version = str(facts.get("version") or "")
+    if "+xpu" in version or (
+        XPU_TRIED.search(stderr) and not CUDA_TRIED.search(stderr)
+    ):
+        facts.setdefault("xpu_available", bare[0])
+    elif re.search(r"\bmps\b", stderr, re.IGNORECASE):
+        facts.setdefault("mps_available", bare[0])
+    elif CUDA_TRIED.search(stderr):
+        facts.setdefault("cuda_available", bare[0])
