@@ -1,4 +1,4 @@
-"""Asks a live Mac: a handful of sysctl keys at once, the display's name later."""
+"""Asks a live Mac for the name of its GPU; that there is one, the host knows."""
 
 from __future__ import annotations
 
@@ -7,41 +7,10 @@ from typing import Any, Final
 
 from fleet_agent.probes.answers import Answer
 from fleet_agent.probes.apple.reading import read_apple_tool
-from fleet_agent.probes.tools import Ask, ToolCall, ToolResult
+from fleet_agent.probes.tools import Ask, ToolCall
 
 
-KEYS: Final = (
-    "machdep.cpu.brand_string",
-    "hw.optional.arm64",
-    "kern.hv_vmm_present",
-    "hw.physicalcpu",
-    "hw.logicalcpu",
-    "hw.memsize",
-    "iogpu.wired_limit_mb",
-)
-_SYSCTL: Final = ("/usr/sbin/sysctl",)
 _PROFILER: Final = ("/usr/sbin/system_profiler",)
-
-
-def ask_sysctl(ask: Ask) -> dict[str, ToolResult]:
-    """Ask for each key alone: an unknown one must not cost the others."""
-    return {
-        key: ask(
-            ToolCall(
-                tool="sysctl", argv=("sysctl", "-n", key), seconds=2.0, places=_SYSCTL
-            )
-        )
-        for key in KEYS
-    }
-
-
-def sysctl_answers(results: dict[str, ToolResult]) -> dict[str, str]:
-    """Return the keys that were answered."""
-    return {
-        key: result.stdout.strip()
-        for key, result in results.items()
-        if result.exit_code == 0 and result.stdout.strip()
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,59 @@
+"""What a detection needs to know from outside: nothing here can claim hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from fleet_agent.probes.flights import Flights
+from fleet_agent.probes.readers import ask_machine
+from fleet_agent.probes.tools import Ask
+from fleet_contracts.workloads import DriverName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """A built environment of workloads: its ref in the catalog, and its Python."""
+
+    ref: str
+    interpreter: str
+
+
+@dataclass(slots=True)
+class Memory:
+    """What one detection remembers for the next.
+
+    Keep one object for the life of the process: it holds the probes that are stuck,
+    and what torch said, which is worth asking again only when something changed.
+    """
+
+    flights: Flights = field(default_factory=Flights)
+    torch: dict[Any, Any] = field(default_factory=dict)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectSettings:
+    """The parameters of ``detect`` and ``detect_fast``."""
+
+    state_dir: str
+    """Free disk is that of the file system which holds it."""
+    environments: tuple[Environment, ...] = ()
+    """The environments that exist now; torch in any other is unknown."""
+    drivers: tuple[DriverName, ...] = (DriverName.NATIVE,)
+    """The drivers that the agent was built with and may use."""
+    unsandboxed: bool = False
+    """The machine's owner allowed native runs without a sandbox."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    advertise_address: str | None = None
+    """None: the address of the default route."""
+    torch: bool = True
+    """Ask torch; it is the one probe that takes seconds."""
+    ask: Ask = ask_machine
+    now: Callable[[], datetime] = _now
+    memory: Memory = field(default_factory=Memory)
