@@ -1,0 +1,307 @@
+"""What is wrong with a catalog whose entries are each well-formed.
+
+Each check looks at the whole catalog and blames the line that the admin has to
+change.  A name whose own entry is malformed counts as known, so that one mistake is
+reported once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import product
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from fleet_contracts.catalog import Profile, Quota, ResourceClass, Runtime
+from fleet_contracts.catalog_yaml import Document, Path
+from fleet_contracts.selection import select_runtime, serving_ref
+from fleet_contracts.workloads import Accelerator, DriverName, WorkloadKind
+
+
+Model = TypeVar("Model")
+
+
+class Place(NamedTuple):
+    """Where an entry stands."""
+
+    document: Document
+    path: Path
+
+    def blame(self, key: str | int | None, message: str, remedy: str) -> None:
+        """Add a fault at *key* of the entry, or at the entry itself."""
+        path = self.path if key is None else (*self.path, key)
+        self.document.blame(path, message, remedy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed(Generic[Model]):
+    """A well-formed entry and its place."""
+
+    model: Model
+    place: Place
+
+
+@dataclass(slots=True)
+class Draft:
+    """All well-formed entries of all files."""
+
+    classes: list[Placed[ResourceClass]] = field(default_factory=list)
+    runtimes: list[Placed[Runtime]] = field(default_factory=list)
+    profiles: list[Placed[Profile]] = field(default_factory=list)
+    quotas: list[Placed[Quota]] = field(default_factory=list)
+    malformed: dict[str, set[str]] = field(default_factory=dict)
+    """By section, every text in an entry that is not well-formed: what it may name."""
+
+    def class_models(self) -> dict[str, ResourceClass]:
+        """Return the classes by name."""
+        return {item.model.name: item.model for item in self.classes}
+
+    def runtimes_of(self, profile: Profile) -> tuple[Runtime, ...]:
+        """Return the profile's runtimes, in the order of the catalog."""
+        return tuple(
+            item.model for item in self.runtimes if item.model.name in profile.runtimes
+        )
+
+
+def check(draft: Draft) -> None:
+    """Blame everything that is wrong between the entries of *draft*."""
+    for one_check in _CHECKS:
+        one_check(draft)
+
+
+def _classes_make_sense(draft: Draft) -> None:
+    for item in draft.classes:
+        chosen, place = item.model, item.place
+        if chosen.accelerator is Accelerator.CPU:
+            for key, value in (
+                ("devices", chosen.devices),
+                ("device_memory", chosen.device_memory_bytes),
+                ("compute_capability", chosen.compute_capability),
+                ("device_models", chosen.device_models),
+            ):
+                if value:
+                    place.blame(
+                        key,
+                        f"class {chosen.name!r} is a CPU class and asks for devices",
+                        "Remove the key, or name an accelerator.",
+                    )
+        elif not chosen.devices:
+            place.blame(
+                "devices",
+                f"class {chosen.name!r} has an accelerator and asks for 0 devices",
+                "Ask for at least 1, or make it a CPU class.",
+            )
+        elif chosen.accelerator is Accelerator.MPS and chosen.devices != 1:
+            place.blame(
+                "devices", "a Mac has one GPU", "Write 1, or leave the key out."
+            )
+
+
+def _runtimes_make_sense(draft: Draft) -> None:
+    for item in draft.runtimes:
+        runtime, place = item.model, item.place
+        is_endpoint = runtime.kind is WorkloadKind.ENDPOINT
+        if is_endpoint and not runtime.model_formats:
+            place.blame(
+                None,
+                f"runtime {runtime.name!r} serves endpoints and loads no model format",
+                "Add model_formats.",
+            )
+        if runtime.model_formats and not is_endpoint:
+            place.blame(
+                "model_formats",
+                f"runtime {runtime.name!r} is for notebooks and has model formats",
+                "Remove the key, or write kind: endpoint.",
+            )
+        for driver in runtime.driver_refs:
+            _judge_driver_ref(runtime, driver, place)
+        if not any(_serves_somewhere(runtime, driver) for driver in DriverName):
+            place.blame(
+                None,
+                f"runtime {runtime.name!r} cannot run anywhere: it has no usable ref",
+                "Add driver_refs, or ref.",
+            )
+
+
+def _judge_driver_ref(runtime: Runtime, driver: DriverName, place: Place) -> None:
+    here = Place(place.document, (*place.path, "driver_refs"))
+    if not _serves_somewhere(runtime, driver):
+        here.blame(
+            driver.value,
+            f"the {driver.value} ref of runtime {runtime.name!r} is never used",
+            "Containers on a Mac have no Metal: remove it, or add accelerators.",
+        )
+    elif driver is DriverName.NATIVE and "/" in runtime.driver_refs[driver]:
+        here.blame(
+            driver.value,
+            f"the native ref of runtime {runtime.name!r} is a path",
+            "Write the name of an environment that the agents have.",
+        )
+
+
+def _profiles_name_what_exists(draft: Draft) -> None:
+    known = {
+        "classes": {item.model.name for item in draft.classes},
+        "runtimes": {item.model.name for item in draft.runtimes},
+    }
+    for item in draft.profiles:
+        for key, names in known.items():
+            listed: tuple[str, ...] = getattr(item.model, key)
+            for number, name in enumerate(listed):
+                here = Place(item.place.document, (*item.place.path, key))
+                if name in listed[:number]:
+                    here.blame(number, f"{name!r} is listed twice", "Remove one.")
+                if name not in names and name not in draft.malformed.get(key, ()):
+                    here.blame(
+                        number,
+                        f"profile {item.model.name!r} names {name!r}, which is not "
+                        f"among the {key}",
+                        _suggestion(name, names),
+                    )
+
+
+def _kinds_agree(draft: Draft) -> None:
+    for item in draft.profiles:
+        for runtime in draft.runtimes_of(item.model):
+            if runtime.kind is not item.model.kind:
+                here = Place(item.place.document, (*item.place.path, "runtimes"))
+                here.blame(
+                    item.model.runtimes.index(runtime.name),
+                    f"profile {item.model.name!r} is for {item.model.kind.value}s, and "
+                    f"runtime {runtime.name!r} is for {runtime.kind.value}s",
+                    "Use runtimes of the profile's kind.",
+                )
+
+
+def _every_class_is_served(draft: Draft) -> None:
+    classes = draft.class_models()
+    for item in draft.profiles:
+        if _names_malformed(draft, item.model):
+            continue
+        for number, name in enumerate(item.model.classes):
+            chosen = classes.get(name)
+            if chosen is None or _selected(draft, item.model, chosen):
+                continue
+            here = Place(item.place.document, (*item.place.path, "classes"))
+            here.blame(
+                number,
+                f"no runtime of profile {item.model.name!r} serves class {name!r} "
+                f"({chosen.accelerator.value})",
+                "Add a runtime with this accelerator, or remove the class.",
+            )
+
+
+def _everything_can_be_reached(draft: Draft) -> None:
+    profiles = [item.model for item in draft.profiles]
+    used = set(draft.malformed.get("profiles", ()))
+    for profile in profiles:
+        used.update(profile.classes, profile.runtimes)
+    for chosen in draft.classes:
+        if chosen.model.name not in used:
+            chosen.place.blame(
+                None,
+                f"class {chosen.model.name!r} cannot be reached: no profile offers it",
+                "Add it to a profile, or remove it.",
+            )
+    selected = _ever_selected(draft)
+    for runtime in draft.runtimes:
+        name = runtime.model.name
+        if name not in used:
+            runtime.place.blame(
+                None,
+                f"runtime {name!r} cannot be reached: no profile uses it",
+                "Add it to a profile, or remove it.",
+            )
+        elif name not in selected and not draft.malformed:
+            runtime.place.blame(
+                None,
+                f"runtime {name!r} is never selected: no class needs it, or the ones "
+                "before it serve every class and driver first",
+                "Move it up, or remove it.",
+            )
+
+
+def _audiences_include_somebody(draft: Draft) -> None:
+    for item in draft.profiles:
+        audience = item.model.audience
+        if not (audience.everyone or audience.users or audience.groups):
+            item.place.blame(
+                "audience",
+                f"profile {item.model.name!r} is offered to nobody",
+                "Name users or groups, or remove the audience.",
+            )
+
+
+def _quotas_make_sense(draft: Draft) -> None:
+    for item in draft.quotas:
+        quota = item.model
+        if (quota.user is None) == (quota.group is None):
+            item.place.blame(
+                None,
+                "a quota is for one user or one group",
+                "Write user or group, not both; * means each.",
+            )
+        limits = (quota.workloads, quota.devices, quota.cpu_milli, quota.memory_bytes)
+        if all(limit is None for limit in limits):
+            item.place.blame(
+                None,
+                "a quota without any limit does nothing",
+                "Add workloads, devices, cpu or memory.",
+            )
+
+
+_CHECKS: Final[tuple[Callable[[Draft], None], ...]] = (
+    _classes_make_sense,
+    _runtimes_make_sense,
+    _profiles_name_what_exists,
+    _kinds_agree,
+    _every_class_is_served,
+    _everything_can_be_reached,
+    _audiences_include_somebody,
+    _quotas_make_sense,
+)
+
+
+def _serves_somewhere(runtime: Runtime, driver: DriverName) -> bool:
+    return any(
+        serving_ref(runtime, accelerator, driver) is not None
+        for accelerator in runtime.accelerators
+        if (driver, accelerator) != (DriverName.DOCKER, Accelerator.MPS)
+    )
+
+
+def _selected(draft: Draft, profile: Profile, chosen: ResourceClass) -> set[str]:
+    """Return the runtimes that any driver would get for this class."""
+    runtimes = draft.runtimes_of(profile)
+    found = (
+        select_runtime(
+            runtimes,
+            kind=profile.kind,
+            accelerator=chosen.accelerator,
+            driver=driver,
+        ).runtime
+        for driver in DriverName
+    )
+    return {runtime.name for runtime in found if runtime is not None}
+
+
+def _ever_selected(draft: Draft) -> set[str]:
+    profiles = (item.model for item in draft.profiles)
+    classes = (item.model for item in draft.classes)
+    return {
+        name
+        for profile, chosen in product(profiles, list(classes))
+        if chosen.name in profile.classes
+        for name in _selected(draft, profile, chosen)
+    }
+
+
+def _names_malformed(draft: Draft, profile: Profile) -> bool:
+    return not draft.malformed.get("runtimes", set()).isdisjoint(profile.runtimes)
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    close: Iterator[str] = iter(get_close_matches(name, sorted(known), n=1))
+    guess = next(close, None)
+    return f"Did you mean {guess!r}?" if guess else "Define it, or remove it here."

@@ -1,0 +1,171 @@
+"""YAML as data with line numbers, within limits, and without surprises.
+
+Numbers and dates stay texts as they were written: ``3.10`` is not 3.1 and ``010`` is
+not 8.  Only truth values and null are read as such.  Nothing in the file can build an
+object, and nothing in it can grow: aliases are followed within one budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import yaml
+from typing_extensions import override
+
+
+MAX_CHARACTERS: Final = 1024 * 1024
+_MAX_DEPTH: Final = 24
+_MAX_NODES: Final = 100_000
+
+_TAG: Final = "tag:yaml.org,2002:"
+_TEXTS: Final = {f"{_TAG}{name}" for name in ("str", "int", "float", "timestamp")}
+_TRUE: Final = frozenset({"yes", "true", "on"})
+
+Path = tuple[str | int, ...]
+
+
+class Source(NamedTuple):
+    """One file: its name for messages, and its text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong, where, and what to do about it."""
+
+    file: str
+    line: int
+    message: str
+    remedy: str
+
+    @override
+    def __str__(self) -> str:
+        """Return the fault as compilers write one, so that editors can jump to it."""
+        return f"{self.file}:{self.line}: {self.message}. {self.remedy}"
+
+
+@dataclass(slots=True)
+class Document:
+    """What one file says, and on which line it says it."""
+
+    source: Source
+    data: Any = None
+    lines: dict[Path, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+    def line_of(self, path: Path) -> int:
+        """Return the line of *path*, or of the nearest thing around it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+    def blame(self, path: Path, message: str, remedy: str) -> None:
+        """Add a fault at *path*."""
+        self.faults.append(
+            Fault(
+                file=self.source.name,
+                line=self.line_of(path),
+                message=message,
+                remedy=remedy,
+            )
+        )
+
+
+def read_yaml(source: Source) -> Document:
+    """Return what *source* says; faults instead of exceptions, whatever the text is."""
+    document = Document(source=source)
+    if len(source.text) > MAX_CHARACTERS:
+        document.blame(
+            (), "the file is too large", f"Keep it below {MAX_CHARACTERS} characters."
+        )
+        return document
+    try:
+        _limit(source.text)
+        node = yaml.compose(source.text, Loader=yaml.SafeLoader)
+        if node is not None:
+            document.data = _Reader(document).read(node, ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        document.lines[()] = 1 if mark is None else mark.line + 1
+        document.blame((), f"this is not YAML: {error.problem}", "Correct the line.")
+    except (yaml.YAMLError, _TooMuchError) as error:
+        document.blame((), f"this cannot be read: {error}", "Correct the file.")
+    return document
+
+
+class _TooMuchError(Exception):
+    """The file is nested or repeated beyond any use."""
+
+
+def _limit(text: str) -> None:
+    """Stop a deep file before anything recurses into it."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MAX_DEPTH:
+            raise _TooMuchError("it is nested too deeply")
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Turns nodes into plain data, noting the line of each path."""
+
+    document: Document
+    budget: int = _MAX_NODES
+
+    def read(self, node: yaml.Node, path: Path) -> Any:
+        self.budget -= 1
+        if self.budget < 0 or len(path) > _MAX_DEPTH:
+            raise _TooMuchError("it repeats itself through aliases")
+        self.document.lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
+            return dict(self._entries(node, path))
+        if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
+            return [
+                self.read(item, (*path, number))
+                for number, item in enumerate(node.value)
+            ]
+        return self._scalar(node, path)
+
+    def _entries(self, node: yaml.MappingNode, path: Path) -> Iterator[tuple[str, Any]]:
+        seen: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _TEXTS:
+                self.document.lines[(*path, "?")] = line
+                self.document.blame(
+                    (*path, "?"), "a key must be a plain text", "Put it in quotes."
+                )
+                continue
+            key = key_node.value
+            here = (*path, key)
+            if key in seen:
+                self.document.lines[here] = line
+                self.document.blame(
+                    here,
+                    f"the key {key!r} appears twice, first on line {seen[key]}",
+                    "Keep one of them.",
+                )
+                continue
+            seen[key] = line
+            self.document.lines[here] = line
+            yield key, self.read(value_node, here)
+
+    def _scalar(self, node: yaml.Node, path: Path) -> str | bool | None:
+        if node.tag == f"{_TAG}null":
+            return None
+        if node.tag == f"{_TAG}bool":
+            return node.value.lower() in _TRUE
+        if node.tag not in _TEXTS:
+            self.document.blame(
+                path, f"the tag {node.tag!r} is not supported", "Remove the tag."
+            )
+            return None
+        return str(node.value)
