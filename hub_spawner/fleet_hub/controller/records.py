@@ -94,6 +94,8 @@ class Workload:
     token_hash: str | None = None
     """Of the timeline token; None once it is revoked."""
     last_seq: int = 0
+    retired: bool = False
+    """Its server was deleted: the record goes once nothing is held any more."""
 
     @property
     def holds(self) -> bool:

@@ -1,0 +1,238 @@
+"""What an agent says about its allocations, taken into the truth.
+
+A report or an inventory item says how far an allocation is.  Steps that it implies
+are taken in order, so that the timeline is whole even when messages were missed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from fleet_contracts.allocations import ENDED, TRANSITIONS, Event, State
+from fleet_contracts.protocol import AgentEvent, Forget
+from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.timeline import Progress, TimelineKind
+from fleet_hub.controller import lifecycle
+from fleet_hub.controller.core import Core, Transaction
+from fleet_hub.controller.records import Home, StopIntent, Workload
+
+
+_FORWARD: Final = (Event.ACCEPTED, Event.PREPARED, Event.SERVING)
+_EVENTS: Final = {
+    AgentEvent.ACCEPTED: Event.ACCEPTED,
+    AgentEvent.PREPARED: Event.PREPARED,
+    AgentEvent.SERVING: Event.SERVING,
+    AgentEvent.REJECTED: Event.REJECTED,
+    AgentEvent.ENDED: Event.ENDED,
+    AgentEvent.FAILED: Event.FAILED,
+}
+OVER: Final = frozenset({AgentEvent.REJECTED, AgentEvent.ENDED, AgentEvent.FAILED})
+"""After these the machine holds nothing of the allocation."""
+_KINDS: Final = {
+    State.PREPARING: TimelineKind.PREPARING,
+    State.STARTING: TimelineKind.STARTING,
+    State.READY: TimelineKind.READY,
+}
+
+
+def take_in(
+    core: Core,
+    tx: Transaction,
+    record: Workload,
+    event: AgentEvent,
+    *,
+    url: str | None = None,
+    explanation: Explanation | None = None,
+    at: datetime | None = None,
+) -> Workload:
+    """Move *record* to where its agent says it is.  Idempotent."""
+    if event in OVER:
+        return _end(core, tx, record, event, explanation)
+    if event is AgentEvent.STOPPING:
+        return _stopping(tx, record, explanation)
+    if event is AgentEvent.NOTE:
+        return tx.record(
+            record, TimelineKind.NOTE, actor="agent", explanation=explanation, at=at
+        )
+    if event in _EVENTS:
+        return _forward(tx, record, _EVENTS[event], url=url, at=at)
+    return record
+
+
+def _forward(
+    tx: Transaction,
+    record: Workload,
+    target: Event,
+    *,
+    url: str | None,
+    at: datetime | None,
+) -> Workload:
+    if record.state is State.UNKNOWN:
+        return _return(tx, record, target, url=url)
+    for event in _FORWARD[: _FORWARD.index(target) + 1]:
+        if TRANSITIONS[record.state][event] is None:
+            continue
+        earlier = record.state
+        record = tx.advance(record, event)
+        if record.state is not earlier:
+            record = _arrive(tx, record, url=url, at=at)
+    return record
+
+
+def _return(
+    tx: Transaction, record: Workload, target: Event, *, url: str | None
+) -> Workload:
+    """Find a workload again whose machine had been silent."""
+    record = tx.advance(record, target)
+    record = tx.record(record, TimelineKind.RETURNED, actor="agent")
+    if record.state is not State.READY or record.ready_at is None:
+        record = _arrive(tx, record, url=url, at=None)
+    if record.stop is not None:
+        record = tx.advance(record, Event.STOP_ASKED)
+        lifecycle.tell_stop(tx, record)
+    return record
+
+
+def _arrive(
+    tx: Transaction, record: Workload, *, url: str | None, at: datetime | None
+) -> Workload:
+    """Tell of a new state, and keep what a ready server is known by."""
+    assignment = record.assignment
+    if record.state is State.READY and assignment is not None:
+        record = replace(
+            record,
+            url=url,
+            ready_at=tx.now,
+            explanation=None,
+            promise=None,
+            home=Home(
+                machine=assignment.machine,
+                driver=assignment.runtime.driver,
+                class_name=assignment.class_name,
+            ),
+        )
+        # The server has what it needs; from here on nobody else does.
+        tx.change.secrets[record.id] = None
+    kind = _KINDS.get(record.state)
+    if kind is None:
+        return tx.put(record)
+    return tx.record(record, kind, actor="agent", at=at)
+
+
+def _stopping(
+    tx: Transaction, record: Workload, explanation: Explanation | None
+) -> Workload:
+    """The agent itself began the end: a time limit, or its owner's wish."""
+    if TRANSITIONS[record.state][Event.STOP_ASKED] is None or record.state in ENDED:
+        return record
+    intent = record.stop or StopIntent(
+        actor="agent",
+        explanation=explanation or Explanation(reason=Reason.STOPPED_BY_ADMIN),
+    )
+    earlier = record.state
+    record = tx.advance(record, Event.STOP_ASKED, stop=intent)
+    if record.state is earlier:
+        return record
+    return tx.record(
+        record,
+        TimelineKind.STOPPING,
+        actor="agent",
+        explanation=intent.explanation,
+    )
+
+
+def _end(
+    core: Core,
+    tx: Transaction,
+    record: Workload,
+    event: AgentEvent,
+    explanation: Explanation | None,
+) -> Workload:
+    """Give back what the machine itself says is free."""
+    assignment = record.assignment
+    if assignment is None:
+        return record
+    tx.tell(
+        assignment.machine,
+        Forget(allocation=assignment.allocation, epoch=assignment.epoch),
+    )
+    meant = _EVENTS[event]
+    if TRANSITIONS[record.state][meant] is None:
+        # A late "no" of something that had begun: it is over all the same.
+        meant = Event.FAILED
+    if meant is Event.REJECTED and record.stop is None:
+        return _rejected(core, tx, record, explanation)
+    if meant is Event.REJECTED:
+        record = tx.advance(record, Event.STOP_ASKED)
+    over = lifecycle.finish(
+        core,
+        tx,
+        record,
+        meant,
+        actor="agent",
+        explanation=_why(record, explanation),
+    )
+    if tx.change.issued.get(assignment.allocation) is not None:
+        tx.change.issued[assignment.allocation] = None
+    return over
+
+
+def _why(record: Workload, explanation: Explanation | None) -> Explanation | None:
+    """Prefer who asked for the end to how the process took it."""
+    return record.stop.explanation if record.stop is not None else explanation
+
+
+def _rejected(
+    core: Core,
+    tx: Transaction,
+    record: Workload,
+    explanation: Explanation | None,
+) -> Workload:
+    """Keep the place, and let this machine rest for this workload."""
+    assignment = record.assignment
+    explanation = explanation or Explanation(reason=Reason.AGENT_REJECTED)
+    rejected_by = dict(record.rejected_by)
+    if assignment is not None:
+        rejected_by[assignment.machine] = explanation.reason
+        core.model.rest(record.id, assignment.machine, tx.now)
+    back = lifecycle.back_in_line(
+        core,
+        tx,
+        record,
+        Event.REJECTED,
+        explanation=explanation,
+        rejected_by=rejected_by,
+        rejections=record.rejections + 1,
+    )
+    if assignment is not None:
+        tx.change.issued[assignment.allocation] = None
+    return tx.put(replace(back, explanation=explanation))
+
+
+def progress(core: Core, record: Workload, latest: Progress, at: datetime) -> None:
+    """Show how far a step is; written together with others, twice a second at most."""
+    if record.state in ENDED or record.stop is not None:
+        return
+    core.model.progress[record.id] = (latest, at)
+
+
+def write_progress(core: Core) -> None:
+    """Write the latest progress of every workload that made some."""
+    pending, core.model.progress = core.model.progress, {}
+    if not pending:
+        return
+    wanted = core.wanted
+    with core.transaction() as tx:
+        for name, (latest, at) in pending.items():
+            if name in core.model.workloads:
+                tx.record(
+                    tx.workload(name),
+                    TimelineKind.PROGRESS,
+                    actor="agent",
+                    progress=latest,
+                    at=at,
+                )
+    # Progress changes nothing that placement looks at.
+    core.wanted = wanted

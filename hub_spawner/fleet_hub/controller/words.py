@@ -1,0 +1,39 @@
+"""One plain sentence for the state of a workload now."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fleet_contracts.allocations import State
+from fleet_contracts.sentences import headline
+from fleet_hub.controller.core import Core
+from fleet_hub.controller.model import WAITING
+from fleet_hub.controller.records import Workload
+
+
+STARTS_NOW: Final = "Starts now."
+
+
+def position_of(core: Core, record: Workload) -> int | None:
+    """Return how many are ahead of *record*; None when it does not wait."""
+    if record.state not in WAITING:
+        return None
+    wait = core.model.waits.get(record.id)
+    return wait.position if wait is not None else None
+
+
+def headline_of(core: Core, record: Workload) -> str:
+    """Return the sentence that every page shows first."""
+    assignment = record.assignment
+    machine = assignment.machine if assignment is not None else None
+    if record.state is State.PLACED and assignment and not assignment.launched:
+        return f"Your turn has come: the server is about to start on {machine}."
+    wait = core.model.waits.get(record.id)
+    return headline(
+        record.state,
+        explanation=wait.explanation if wait is not None else record.explanation,
+        position=position_of(core, record),
+        machine=machine,
+        parked=record.parked,
+        now=core.clock.now(),
+    )

@@ -1,0 +1,11 @@
+"""``python -m fleet_hub.service``: the controller, supervised."""
+
+from __future__ import annotations
+
+import sys
+
+from fleet_hub.service.supervisor import main
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""All routes of the service, below its prefix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from tornado.log import access_log
+from tornado.web import Application, RequestHandler, StaticFileHandler
+from typing_extensions import override
+
+from fleet_contracts.protocol import MAX_MESSAGE_BYTES
+from fleet_hub.adapters.agent_socket import AgentSocket
+from fleet_hub.service import api, internal, pages
+from fleet_hub.service.attend import AttendSocket
+from fleet_hub.service.base import SECURITY_HEADERS, Missing
+from fleet_hub.service.context import Context
+from fleet_hub.service.people import CallbackHandler
+from fleet_hub.service.timeline import TokenTimelineHandler
+
+
+STATIC: Final = Path(__file__).with_name("static")
+WORKLOAD: Final = r"(?P<workload>[0-9A-Za-z]{1,64})"
+MACHINE: Final = r"(?P<machine>[0-9a-z-]{1,63})"
+
+
+class StaticFiles(StaticFileHandler):
+    """The pages' script and style: public, and the same for everybody."""
+
+    @override
+    def set_extra_headers(self, path: str) -> None:
+        """Let a browser ask again, cheaply."""
+        self.set_header("Cache-Control", "no-cache")
+        self.set_header(
+            "X-Content-Type-Options", SECURITY_HEADERS["X-Content-Type-Options"]
+        )
+
+
+def routes(context: Context) -> list[tuple[Any, ...]]:
+    """Return every route; what is not listed is 404."""
+    prefix, given = context.prefix, {"context": context}
+    link = {"core": context.core, "registry": context.registry}
+    server = rf"{prefix}internal/servers/{internal.KEY}"
+    workload = rf"{prefix}api/workloads/{WORKLOAD}"
+    page = rf"{prefix}workloads/{WORKLOAD}"
+    return [
+        (rf"{prefix}health", api.HealthHandler, given),
+        (rf"{prefix}agent", AgentSocket, link),
+        (rf"{prefix}internal/attend", AttendSocket, given),
+        (rf"{prefix}internal/offers", internal.OffersHandler, given),
+        (rf"{prefix}internal/validate", internal.ValidateHandler, given),
+        (rf"{prefix}internal/machines", internal.MachinesHandler, given),
+        (server, internal.StatusHandler, given),
+        (rf"{server}/stop", internal.StopHandler, given),
+        (rf"{server}/leave", internal.LeaveHandler, given),
+        (rf"{server}/timeline", internal.ServerTimelineHandler, given),
+        (rf"{prefix}api/timeline", TokenTimelineHandler, given),
+        (rf"{prefix}api/profiles", api.ProfilesHandler, given),
+        (rf"{prefix}api/machines", api.MachinesHandler, given),
+        (rf"{prefix}api/machines/{MACHINE}/lost", api.MachineLostHandler, given),
+        (rf"{workload}/timeline", api.WorkloadTimelineHandler, given),
+        (rf"{workload}/leave", api.WorkloadLeaveHandler, given),
+        (prefix, pages.OwnWorkloadsHandler, given),
+        (page, pages.WorkloadHandler, given),
+        (rf"{page}/leave", pages.LeaveHandler, given),
+        (rf"{prefix}oauth_callback", CallbackHandler, given),
+        (rf"{prefix}static/(.*)", StaticFiles, {"path": str(STATIC)}),
+    ]
+
+
+def make_application(context: Context, *, cookie_secret: bytes) -> Application:
+    """Return the tornado application."""
+    return Application(
+        routes(context),
+        cookie_secret=cookie_secret,
+        xsrf_cookies=True,
+        websocket_max_message_size=MAX_MESSAGE_BYTES,
+        websocket_ping_interval=20,
+        default_handler_class=Missing,
+        default_handler_args={"context": context},
+        log_function=_log_request,
+        compress_response=False,
+    )
+
+
+def _log_request(handler: RequestHandler) -> None:
+    """Log failures, without the query: it may hold what nobody should read."""
+    if handler.get_status() >= 500:  # noqa: PLR2004 - the server's own faults
+        access_log.error(
+            "%d %s %s",
+            handler.get_status(),
+            handler.request.method,
+            handler.request.path,
+        )
