@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fleet_agent.probes.faults import process_fault
+from fleet_agent.probes.faults import is_absent, process_fault
 from fleet_agent.probes.text import known, lines, shortened
-from fleet_agent.probes.tools import Ask, ToolCall, ToolFault, ToolResult
+from fleet_agent.probes.tools import Ask, ToolCall, ToolResult
 
 
 _SECONDS: Final = 15.0
@@ -42,7 +42,7 @@ class ContainerProbe:
         found = []
         for name, argv in _CALLS.items():
             result = self.ask(ToolCall(tool=name, argv=argv, seconds=_SECONDS))
-            if result.fault is not ToolFault.NOT_FOUND:
+            if not is_absent(result):
                 found.append(judge_engine(name, result))
         return tuple(found)
 

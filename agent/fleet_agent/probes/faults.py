@@ -68,6 +68,12 @@ def process_fault(result: ToolResult) -> Answer | None:
     return _start_fault(result) or _crash(result)
 
 
+def is_absent(result: ToolResult) -> bool:
+    """Whether the tool is not installed, live or in a recording."""
+    fault = _start_fault(result)
+    return fault is not None and fault.status is ProbeStatus.TOOL_ABSENT
+
+
 def _start_fault(result: ToolResult) -> Answer | None:
     fault = result.fault or _FAULT_CODES.get(result.exit_code) or _told_fault(result)
     if fault is None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from fleet_agent.probes.frameworks import TOOL as PACKAGES, read_packages
 from fleet_agent.probes.host.probe import HOST, USAGE
 from fleet_agent.probes.host.readings import read_host, read_usage
+from fleet_agent.probes.launchers import TOOL as LAUNCHERS, read_launchers
 from fleet_agent.probes.network import TOOL as ROUTE, read_route
 from fleet_agent.probes.running import run
 from fleet_agent.probes.sandbox import LANDLOCK_TOOL, read_landlock
@@ -22,6 +23,7 @@ _READERS: Final[dict[str, Callable[[tuple[str, ...]], Any]]] = {
     HOST: lambda argv: read_host(argv[1]),
     USAGE: lambda _: read_usage(),
     PACKAGES: lambda argv: read_packages(argv[1]),
+    LAUNCHERS: lambda argv: read_launchers(argv[1:]),
     ROUTE: lambda _: read_route(),
     LANDLOCK_TOOL: lambda _: read_landlock(),
 }
