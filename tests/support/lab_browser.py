@@ -1,0 +1,133 @@
+"""JupyterLab in headless Chromium, driven as a person would, waited for by events."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Page, WebSocket, expect, sync_playwright
+
+
+ARTEFACTS = Path(__file__).parents[2] / "artefacts"
+PATIENCE_MS = 60_000
+
+
+def chromium() -> str | None:
+    """Return where the system's Chromium is, or None."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextmanager
+def browser_page(name: str) -> Iterator[Page]:
+    """A page of a fresh browser; what it shows at the end is kept as an artefact."""
+    ARTEFACTS.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium(),
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
+        try:
+            yield page
+        finally:
+            photograph(page, f"{name}-end")
+            browser.close()
+
+
+def photograph(page: Page, name: str) -> Path:
+    """Keep a picture of what *page* shows now."""
+    path = ARTEFACTS / f"{name}.png"
+    page.screenshot(path=path)
+    return path
+
+
+def _is_kernel(socket: WebSocket) -> bool:
+    return "/api/kernels/" in socket.url
+
+
+def _is_terminal(socket: WebSocket) -> bool:
+    return "/terminals/websocket/" in socket.url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    """A terminal tab and the socket behind it."""
+
+    page: Page
+    socket: WebSocket
+
+    def run(self, command: str, *, until: str) -> str:
+        """Type *command*; return what the terminal printed until *until* came.
+
+        *until* must not be part of the command, which the terminal echoes.
+        """
+        printed: list[str] = []
+
+        def is_done(frame: str | bytes) -> bool:
+            kind, *rest = json.loads(frame)
+            if kind == "stdout":
+                printed.append(rest[0])
+            return until in "".join(printed)
+
+        with self.socket.expect_event("framereceived", is_done):
+            self.page.locator(".jp-Terminal .xterm-helper-textarea").focus()
+            self.page.keyboard.type(command + "\n")
+        return "".join(printed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lab:
+    """JupyterLab of the server at *url*, in *page*."""
+
+    page: Page
+    url: str
+
+    def open_notebook(self, path: str) -> None:
+        """Open a notebook and return when its kernel has talked and is idle."""
+        with self.page.expect_websocket(_is_kernel) as opening:
+            # Reset, or the tabs of the last time would open again beside it.
+            self.page.goto(f"{self.url.rstrip('/')}/lab/tree/{path}?reset")
+        # An indicator that was never told anything says "idle" as well.
+        opening.value.wait_for_event("framereceived")
+        expect(self.page.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute(
+            "data-status", "idle"
+        )
+
+    def run_all_cells(self) -> None:
+        """Run all cells from the menu, as a person does."""
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+    def expect_outputs(self, *texts: str) -> None:
+        """Return when the notebook shows an output with each of *texts*, in order."""
+        outputs = self.page.locator(".jp-OutputArea-output")
+        for number, text in enumerate(texts):
+            expect(outputs.nth(number)).to_contain_text(text)
+
+    def save(self) -> None:
+        """Save the notebook, and return when the server has stored it."""
+        with self.page.expect_response(
+            lambda answer: (
+                "/api/contents/" in answer.url and answer.request.method == "PUT"
+            )
+        ) as saving:
+            self.page.keyboard.press("Control+s")
+        assert saving.value.ok
+
+    def open_terminal(self) -> Terminal:
+        """Open a terminal from the launcher."""
+        self.page.get_by_role("button", name="New Launcher").first.click()
+        with self.page.expect_websocket(_is_terminal) as opening:
+            self.page.locator(
+                '.jp-LauncherCard[title="Start a new terminal session"]'
+            ).click()
+        socket = opening.value
+        socket.wait_for_event("framereceived")
+        expect(self.page.locator(".jp-Terminal")).to_be_visible()
+        return Terminal(page=self.page, socket=socket)
