@@ -1,0 +1,455 @@
+"""FleetSpawner: JupyterHub's calls, translated for the controller, and nothing else.
+
+What JupyterHub really does decides how this must behave:
+
+* It calls ``stop()`` only if ``poll()`` answered None, and it polls right after
+  ``start()`` raised.  So ``poll()`` is None while a start is in flight, and 0 once a
+  start has let go of a workload whose place is kept.
+* A cancelled ``start()`` means that the user gave up, in which case ``stop()``
+  follows, or that the Hub goes down, in which case nothing may be given back.
+* State is saved only after ``start()`` returned: the truth is at the controller,
+  keyed by the Hub's ids, which a rename does not change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from jupyterhub.spawner import Spawner
+from jupyterhub.utils import url_escape_path, url_path_join
+from traitlets import Float, Unicode, default
+from typing_extensions import override
+
+from fleet_contracts.allocations import State
+from fleet_contracts.reasons import Reason
+from fleet_contracts.workloads import Choice, Principal, ServerKey
+from fleet_hub import options as choices
+from fleet_hub.admission import (
+    Ask,
+    OffersRequest,
+    OutcomeKind,
+    ServerStatus,
+    StopRequest,
+    Update,
+    ValidateRequest,
+)
+from fleet_hub.attended_start import (
+    AttendedStart,
+    Patience,
+    ended_otherwise,
+    place_is_kept,
+)
+from fleet_hub.controller_client import ControllerClient
+from fleet_hub.errors import ControllerError, SpawnRefused, refused
+from fleet_hub.hub_tokens import revoke_server_tokens
+from fleet_hub.pages.form import render_form
+from fleet_hub.pages.view import ServerView, view_server
+from fleet_hub.persistence import until_recorded
+from fleet_hub.progress import follow
+from fleet_hub.service_urls import internal_url, public_url
+
+
+BEGUN: Final = frozenset({State.STARTING, State.READY, State.UNKNOWN})
+"""Runs, or may run, with the token of an earlier start; no new one can reach it."""
+DEADLINE_MARGIN_SECONDS: Final = 15
+SETTLE_SECONDS: Final = 30.0
+STOP_ANSWER_SECONDS: Final = 5.0
+"""So much longer than its own limit the answer to a waiting stop may take."""
+
+
+class FleetSpawner(Spawner):
+    """Starts servers where the fleet's controller places them."""
+
+    controller_url = Unicode(
+        "http://127.0.0.1:8098",
+        help="""
+        Where the Hub reaches the controller.
+
+        An origin is completed with the service's path under the Hub's base URL.
+        Directly, not through the proxy, so that a proxy restart ends no start.
+        """,
+    ).tag(config=True)
+
+    service_url = Unicode(
+        "",
+        help="""
+        Where browsers reach the controller's pages, ending with a slash.
+
+        Empty: the service's path under the Hub's base URL.  Needed with
+        `JupyterHub.subdomain_host`, where services have a host of their own.
+        """,
+    ).tag(config=True)
+
+    spawner_secret = Unicode(
+        "",
+        help="""
+        The secret that the controller expects from this Hub; `configure()` sets it.
+        """,
+    ).tag(config=True)
+
+    queue_hold = Float(
+        60.0,
+        min=0,
+        help="""
+        How many seconds a start waits in line before it is parked.
+
+        A parked start keeps its place: its page leads to the workload's own page, and
+        the server starts when its turn comes.  Longer holds keep a browser tab's
+        progress page alive for longer, and a Hub restart ends them all.
+        """,
+    ).tag(config=True)
+
+    controller_patience = Float(
+        60.0,
+        min=0,
+        help="""
+        How many seconds the controller may be away before a start says so.
+
+        A restart of the controller takes well under a second.
+        """,
+    ).tag(config=True)
+
+    stop_wait = Float(
+        45.0,
+        min=0,
+        help="""
+        How many seconds a stop waits for the machine's word that it is over.
+
+        Afterwards the controller sees to it alone, and the server counts as stopped
+        for the Hub.  Longer than the 10 seconds that a notebook gets to end by itself.
+        """,
+    ).tag(config=True)
+
+    @default("start_timeout")
+    def _start_timeout(self) -> int:
+        # Above every limit of the controller and the agents (30 min to prepare): the
+        # Hub's own timeout ends in an empty message.
+        return 3600
+
+    @default("env_keep")
+    def _env_keep(self) -> list[str]:
+        # The Hub's PATH and PYTHONPATH mean nothing on another machine.
+        return []
+
+    @default("options_form")
+    def _options_form(self) -> Any:
+        return FleetSpawner.render_options_form
+
+    @default("options_from_form")
+    def _options_from_form(self) -> Any:
+        return choices.from_form
+
+    @default("apply_user_options")
+    def _apply_user_options(self) -> Any:
+        return FleetSpawner.check_choice
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Begin with nothing in flight."""
+        super().__init__(**kwargs)
+        self._in_flight = False
+        self._let_go = False
+        self._choice: Choice | None = None
+        self._good_options: dict[str, Any] | None = None
+        self._generation: asyncio.Future[int] | None = None
+        self._client: ControllerClient | None = None
+
+    # ------------------------------------------------------------- who and where
+
+    @property
+    def key(self) -> ServerKey:
+        """The controller's key of this server."""
+        return ServerKey(user_id=self.user.orm_user.id, server_id=self.orm_spawner.id)
+
+    @property
+    def principal(self) -> Principal:
+        """The server's owner; never whoever sent the request."""
+        return Principal(
+            user_id=self.user.orm_user.id,
+            name=self.user.name,
+            groups=tuple(sorted(group.name for group in self.user.groups)),
+            admin=bool(self.user.admin),
+        )
+
+    @property
+    def controller(self) -> ControllerClient:
+        """The wire to the controller."""
+        if self._client is None:
+            url = internal_url(self.controller_url, self.hub.base_url)
+            self._client = ControllerClient(url=url, secret=self.spawner_secret)
+        return self._client
+
+    def workload_page(self, workload: str | None) -> str:
+        """Return the URL of the controller's page about *workload*."""
+        base = self.service_url or public_url(self.hub.base_url)
+        return f"{base}workloads/{workload}" if workload else base
+
+    @property
+    def fleet_stop_url(self) -> str:
+        """The REST URL that stops this server, whoever looks at its page."""
+        server = f"servers/{url_escape_path(self.name)}" if self.name else "server"
+        url: str = url_path_join(
+            self.hub.base_url, "api/users", self.user.escaped_name, server
+        )
+        return url
+
+    # -------------------------------------------------------------- the choice
+
+    async def render_options_form(self) -> str:
+        """Return the cards that a user chooses from, as they are now."""
+        request = OffersRequest(principal=self.principal, key=self.key)
+        wanted = None
+        if self.handler is not None:
+            wanted = choices.preselected(self.handler.request.query_arguments)
+        last = self.orm_spawner.user_options or {}
+        try:
+            offers = await self.controller.offers(request)
+        except ControllerError as error:
+            self.log.warning("no offers from the controller: %s", error)
+            return render_form(None, wanted=wanted, last=last)
+        return render_form(offers, wanted=wanted, last=last)
+
+    @override
+    def options_from_query(self, query_data: dict[str, list[str]]) -> dict[str, Any]:
+        choices.quieten(self.log)
+        options = choices.from_query(query_data)
+        if self.handler is not None and not choices.comes_from_here(
+            self.handler.request
+        ):
+            raise SpawnRefused(
+                "Another website asked to start a server in your name. Nothing was "
+                "started; choose below if you want one.",
+                reason=Reason.FOREIGN_LINK,
+            )
+        return options
+
+    async def check_choice(self, user_options: dict[str, Any]) -> None:
+        """Accept *user_options*, whichever way they came, or refuse the start.
+
+        Raises:
+            SpawnRefused: they are wrong, or not for this user.
+        """
+        self._choice = None
+        try:
+            self._choice = await self._judged(user_options)
+        except SpawnRefused:
+            # Nothing was asked for, so nothing is to be stopped either; and what the
+            # controller will start later is the last choice that was good.
+            self._let_go = True
+            if self._good_options is not None:
+                self.orm_spawner.user_options = self._good_options
+            raise
+        self._good_options = dict(user_options)
+
+    async def _judged(self, user_options: dict[str, Any]) -> Choice:
+        fault = choices.structural_fault(user_options)
+        if fault is not None:
+            raise refused(fault, choices.fault_sentence(fault))
+        request = ValidateRequest(principal=self.principal, options=user_options)
+        try:
+            answer = await self.controller.validate(request)
+        except ControllerError as error:
+            raise self._away(error) from error
+        if answer.choice is None:
+            raise refused(answer.explanation, answer.headline)
+        return answer.choice
+
+    # ---------------------------------------------------------------- the start
+
+    @override
+    async def start(self) -> str:
+        self._in_flight, self._let_go = True, False
+        self._generation = asyncio.get_running_loop().create_future()
+        revoke_server_tokens(self.user, self.name, keep=self.api_token)
+        try:
+            url = await self._start()
+        except asyncio.CancelledError:
+            # The mark stays, so that a stop() that follows is really called.
+            raise
+        except BaseException:
+            # Before the raise: the Hub polls at once.
+            self._in_flight = False
+            raise
+        self._in_flight = False
+        return url
+
+    async def _start(self) -> str:
+        await self._end_what_the_hub_gave_up()
+        start = AttendedStart(
+            client=self.controller,
+            ask=self._ask(),
+            patience=self._patience(),
+            on_update=self._heard,
+        )
+        try:
+            outcome = await start.attend()
+        except SpawnRefused:
+            # Nothing is held yet: the controller keeps the place while it is away.
+            self._let_go = start.in_line
+            raise
+        if outcome.kind is OutcomeKind.READY and outcome.url:
+            return outcome.url
+        if outcome.kind is OutcomeKind.PARKED:
+            self._let_go = True
+            raise place_is_kept(outcome, self.workload_page(outcome.workload))
+        raise ended_otherwise(outcome)
+
+    def _ask(self) -> Ask:
+        if self._choice is None:
+            raise SpawnRefused(
+                "Choose a profile first.", reason=Reason.PROFILE_REQUIRED
+            )
+        return Ask(
+            key=self.key,
+            attempt=secrets.token_hex(8),
+            principal=self.principal,
+            server_name=self.name,
+            choice=self._choice,
+            environment=self.get_env(),
+            arguments=tuple(self.get_args()),
+        )
+
+    def _patience(self) -> Patience:
+        margin = min(DEADLINE_MARGIN_SECONDS, self.start_timeout / 2)
+        return Patience(
+            queue_hold_seconds=self.queue_hold,
+            patience_seconds=self.controller_patience,
+            limit_seconds=self.start_timeout - margin,
+        )
+
+    def _heard(self, update: Update) -> None:
+        if self._generation is not None and not self._generation.done():
+            self._generation.set_result(update.event.generation)
+
+    async def _end_what_the_hub_gave_up(self) -> None:
+        """Stop what still runs of an earlier start: its token is revoked by now."""
+        try:
+            status = await self.controller.status(self.key)
+        except ControllerError:
+            # The attended start waits for the controller, and says so in the end.
+            return
+        if status.state not in BEGUN:
+            return
+        self.log.warning("an earlier start of %s still runs; ending it", self._log_name)
+        ended = await self._stop_at_controller(now=False)
+        if ended is None or ended.state in BEGUN | {State.STOPPING}:
+            raise SpawnRefused(
+                "Your last server has not ended yet: its machine has not confirmed it. "
+                "Try again in a minute.",
+                reason=Reason.OFFLINE,
+                retry_after_seconds=60,
+            )
+
+    def _away(self, error: ControllerError) -> SpawnRefused:
+        self.log.warning("the controller failed: %s", error)
+        return SpawnRefused(
+            "The fleet's controller does not answer; try again in a minute.",
+            reason=Reason.CONTROLLER_UNREACHABLE,
+            retry_after_seconds=60,
+        )
+
+    # ----------------------------------------------------------- while it lives
+
+    @override
+    async def poll(self) -> int | None:
+        if self._let_go:
+            return 0
+        if self._in_flight:
+            return None
+        try:
+            status = await self.controller.status(self.key)
+        except Exception as error:  # noqa: BLE001 - a raise here orphans the server
+            self.log.warning("poll without the controller: %s", error)
+            return None
+        return None if status.holds else 0
+
+    @override
+    async def get_url(self) -> str:
+        """Return the true URL once the controller says ready; wait for it if need be.
+
+        Asked at Hub start for servers that were started or starting.  Answering early
+        would make the Hub look for a server where there is none, and stop it.
+        """
+        while True:
+            try:
+                status = await self.controller.status(
+                    self.key, wait_seconds=SETTLE_SECONDS
+                )
+            except ControllerError:
+                await asyncio.sleep(1)
+                continue
+            if status.state is State.READY and status.url:
+                return status.url
+            if not status.holds:
+                # It ended meanwhile: nobody needs to look for it for long.
+                self.http_timeout = 1
+                url: str = self.server.url
+                return url
+
+    @override
+    async def stop(self, now: bool = False) -> None:
+        self._in_flight = False
+        await self._stop_at_controller(now=now)
+
+    async def _stop_at_controller(self, *, now: bool) -> ServerStatus | None:
+        """Have the controller record the stop, and wait a while for its end.
+
+        Returns None if the controller could not be told yet: it will be, as long as
+        this Hub runs, and the next start ends what is left.
+        """
+        client, key = self.controller, self.key
+        request = StopRequest(by="hub", now=now)
+
+        async def tell() -> ServerStatus:
+            return await client.stop(key, request, wait_seconds=self.stop_wait)
+
+        within = self.stop_wait + STOP_ANSWER_SECONDS
+        return await until_recorded(tell, within_seconds=within, log=self.log)
+
+    @override
+    def run_post_stop_hook(self) -> Any:
+        revoke_server_tokens(self.user, self.name)
+        return super().run_post_stop_hook()
+
+    @override
+    async def delete_forever(self) -> None:
+        """Give back all that this server held; JupyterHub may then reuse its ids.
+
+        Waits for the controller however long it takes: a key that outlived its server
+        would lead the next one to this one's files.
+        """
+        client, key = self.controller, self.key
+        await until_recorded(
+            lambda: client.retire(key), within_seconds=None, log=self.log
+        )
+
+    # ------------------------------------------------------------- what is shown
+
+    @override
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        generation = 0
+        if self._generation is not None:
+            # Until the controller has heard the ask, its timeline is the last start's.
+            generation = await asyncio.shield(self._generation)
+        async for event in follow(self.controller, self.key, generation):
+            yield event
+
+    async def fleet_view(self) -> ServerView:
+        """Return what the Hub's pages show of this server; never raises."""
+        return await view_server(self.controller, self.key, self.workload_page)
+
+    # ----------------------------------------------------------------- the state
+
+    @override
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state)
+        self._good_options = state.get("good_options")
+
+    @override
+    def get_state(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().get_state()
+        if self._good_options is not None:
+            state["good_options"] = self._good_options
+        return state
