@@ -28,6 +28,8 @@ ANSWER_SECONDS = 10.0
 RETRY_SECONDS = 1.0
 """The pause of a waiting panel's reader before it asks again in vain."""
 
+NOT_MODIFIED = 304
+
 Fetch = Callable[[HTTPRequest], Awaitable[HTTPResponse]]
 
 
@@ -61,6 +63,8 @@ class TimelineReader:
     _standing: Standing = Standing.AWAY
     _cause: Cause | None = Cause.UNREACHABLE
     _timeline: dict[str, Any] | None = None
+    _tag: str | None = None
+    """The controller's own tag of the known timeline."""
     _heard: float | None = None
     _asked: int = 0
     _heard_of: int = 0
@@ -126,9 +130,9 @@ class TimelineReader:
             await asyncio.sleep(RETRY_SECONDS)
             await self._refresh(0)
             return
-        began, known = self.now(), self._timeline
+        began, known = self.now(), self._answer().etag()
         await self._refresh(self.longest_wait_seconds)
-        if last_seq(known) == last_seq(self._timeline):
+        if self._answer().etag() == known:
             await asyncio.sleep(max(0, began + RETRY_SECONDS - self.now()))
 
     async def _refresh(self, wait_seconds: float) -> None:
@@ -137,9 +141,9 @@ class TimelineReader:
         asked = self._asked
         try:
             response = await self.fetch(self._request(wait_seconds))
-            self._learn(asked, response.body)
+            self._learn(asked, response)
         except HTTPError as error:
-            self._refused(error.code)
+            self._other_than_ok(error.code)
         except NotUnderstoodError:
             self._standing, self._cause = Standing.AWAY, Cause.NOT_UNDERSTOOD
         except (OSError, TimeoutError, ValueError):
@@ -149,27 +153,33 @@ class TimelineReader:
         query: dict[str, str] = {"after": str(last_seq(self._timeline))}
         if wait_seconds:
             query["wait"] = f"{wait_seconds:g}"
+        headers = {"Authorization": f"Fleet {self.address.token}"}
+        if self._tag is not None:
+            headers["If-None-Match"] = self._tag
         return HTTPRequest(
             f"{self.address.service_url}api/timeline?{urlencode(query)}",
-            headers={"Authorization": f"Fleet {self.address.token}"},
+            headers=headers,
             # A redirect would carry the token to wherever it leads.
             follow_redirects=False,
             connect_timeout=CONNECT_SECONDS,
             request_timeout=wait_seconds + ANSWER_SECONDS,
         )
 
-    def _learn(self, asked: int, body: bytes) -> None:
-        newer = read_timeline(body)
+    def _learn(self, asked: int, response: HTTPResponse) -> None:
+        newer = read_timeline(response.body)
         if (newer["user"], newer["server"]) != (self.address.user, self.address.server):
             self._standing, self._cause = Standing.NO_PERMISSION, Cause.OTHER_SERVER
-            self._timeline = None
+            self._timeline = self._tag = None
             return
         if self._is_overtaken(asked, newer):
             return
         self._timeline = merge(self._timeline, newer)
-        self._heard, self._heard_of = self.now(), asked
-        truncated = self._timeline["truncated"]
-        self._standing = Standing.EXPIRED if truncated else Standing.LIVE
+        self._tag, self._heard_of = response.headers.get("Etag"), asked
+        self._heard_from(self._timeline)
+
+    def _heard_from(self, timeline: Mapping[str, Any]) -> None:
+        self._heard = self.now()
+        self._standing = Standing.EXPIRED if timeline["truncated"] else Standing.LIVE
         self._cause = None
 
     def _is_overtaken(self, asked: int, newer: Mapping[str, Any]) -> bool:
@@ -182,8 +192,10 @@ class TimelineReader:
             < datetime.fromisoformat(known["as_of"])
         )
 
-    def _refused(self, code: int) -> None:
-        if code in {401, 403}:
+    def _other_than_ok(self, code: int) -> None:
+        if code == NOT_MODIFIED and self._timeline is not None:
+            self._heard_from(self._timeline)
+        elif code in {401, 403}:
             self._standing, self._cause = Standing.NO_PERMISSION, Cause.TOKEN_REVOKED
         elif code in {404, 410}:
             self._standing, self._cause = Standing.EXPIRED, Cause.FORGOTTEN
