@@ -18,7 +18,7 @@ import structlog
 from jupyterhub.services.auth import HubOAuth
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from traitlets import Bool, Float, Integer, Unicode, default
+from traitlets import Bool, Float, Unicode, default
 from traitlets.config import Application
 from typing_extensions import override
 
@@ -53,6 +53,8 @@ log = structlog.get_logger()
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _IDENTITY_CACHE_SECONDS: Final = 30
+_BIND_SECONDS: Final = 3.0
+_BIND_POLL_SECONDS: Final = 0.05
 
 
 class FleetService(Application):
@@ -129,18 +131,6 @@ class FleetService(Application):
         default_value=True, help="Whether users may read who holds what they wait for."
     ).tag(config=True)
 
-    parent = Integer(0, help="The process to die with; set by the supervisor.").tag(
-        config=True
-    )
-
-    aliases = {  # noqa: RUF012 - traitlets declares it as an instance attribute
-        "data-dir": "FleetService.data_dir",
-        "catalog": "FleetService.catalog",
-        "url": "FleetService.url",
-        "parent": "FleetService.parent",
-        "config": "FleetService.config_file",
-    }
-
     config_file = Unicode("", help="A file of Python that sets these.").tag(config=True)
 
     @default("data_dir")
@@ -164,8 +154,6 @@ class FleetService(Application):
     def start(self) -> None:
         """Run until asked to end; exits with status 3 where a restart cannot help."""
         configure_logs()
-        if self.parent:
-            supervisor.die_with_parent(self.parent)
         os.umask(0o077)
         raise_open_files_limit()
         try:
@@ -181,7 +169,7 @@ class FleetService(Application):
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, ending.set)
-        sockets = self._listen()
+        sockets = await self._listen()
         store = SqliteStore.open(
             places.controller / "store.sqlite", wait_seconds=self.lock_seconds
         )
@@ -238,7 +226,7 @@ class FleetService(Application):
             hub_base=os.environ.get("JUPYTERHUB_BASE_URL", "/"),
         )
 
-    def _listen(self) -> list[socket.socket]:
+    async def _listen(self) -> list[socket.socket]:
         """Return the listening sockets.
 
         Raises:
@@ -251,15 +239,23 @@ class FleetService(Application):
                 f"{self.url} can be reached from other machines. Use 127.0.0.1, or set "
                 "FleetService.allow_remote if TLS or a trusted network is in front."
             )
-        try:
-            return bind_sockets(port, address=host)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise ConfigurationError(
-                f"port {port} on {host} is in use. Is another JupyterHub Fleet running? "
-                f"Stop it, or choose another port with {CONTROLLER_PORT_VARIABLE}."
-            ) from error
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _BIND_SECONDS
+        while True:
+            try:
+                return bind_sockets(port, address=host)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                if loop.time() < deadline:
+                    # A controller that was killed a moment ago may not be gone yet.
+                    await asyncio.sleep(_BIND_POLL_SECONDS)
+                    continue
+                raise ConfigurationError(
+                    f"port {port} on {host} is in use. Is another JupyterHub Fleet "
+                    "running? Stop it, or choose another port with "
+                    f"{CONTROLLER_PORT_VARIABLE}."
+                ) from error
 
 
 def raise_open_files_limit() -> None:

@@ -70,8 +70,8 @@ class DefaultCatalog:
 def _stamp(path: Path) -> tuple[tuple[str, int, int, int], ...]:
     """Return what changes when the file, or a file of the folder, does."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
+    stamps = ((file.name, file.stat()) for file in files)
     return tuple(
-        (file.name, status.st_mtime_ns, status.st_size, status.st_ino)
-        for file in files
-        if (status := file.stat())
+        (name, status.st_mtime_ns, status.st_size, status.st_ino)
+        for name, status in stamps
     )
