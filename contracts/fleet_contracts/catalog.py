@@ -7,12 +7,14 @@ facts: whatever a user can read is made from ``public_view`` and never has them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any
 
 from pydantic import Field
+from typing_extensions import override
 
 from fleet_contracts.base import Contract, Slug
 from fleet_contracts.workloads import (
@@ -193,6 +195,14 @@ class Catalog(Contract):
     shares: Shares = Shares()
     trust: TrustPolicy = TrustPolicy()
 
+    @override
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> Catalog:
+        """Return a catalog with other parts; nothing cached comes along."""
+        parts = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**(parts | dict(update or {})))
+
     @cached_property
     def digest(self) -> str:
         """The identity of the whole catalog, refs included."""
@@ -201,10 +211,6 @@ class Catalog(Contract):
     @cached_property
     def _classes(self) -> dict[str, ResourceClass]:
         return {item.name: item for item in self.classes}
-
-    @cached_property
-    def _runtimes(self) -> dict[str, Runtime]:
-        return {item.name: item for item in self.runtimes}
 
     @cached_property
     def _profiles(self) -> dict[str, Profile]:

@@ -59,9 +59,8 @@ class Document:
 
     def line_of(self, path: Path) -> int:
         """Return the line of *path*, or of the nearest thing around it."""
-        while path and path not in self.lines:
-            path = path[:-1]
-        return self.lines.get(path, 1)
+        around = (path[:length] for length in range(len(path), -1, -1))
+        return next((self.lines[part] for part in around if part in self.lines), 1)
 
     def blame(self, path: Path, message: str, remedy: str) -> None:
         """Add a fault at *path*."""

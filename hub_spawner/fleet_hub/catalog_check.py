@@ -93,7 +93,3 @@ def _source(file: Path) -> Source:
 
 def _unreadable(path: Path, message: str, remedy: str) -> CatalogError:
     return CatalogError([Fault(file=str(path), line=1, message=message, remedy=remedy)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
