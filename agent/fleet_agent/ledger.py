@@ -97,6 +97,14 @@ class Ledger:
         )
         return tuple(Report.model_validate_json(text) for (text,) in rows)
 
+    def count_unacknowledged(self, key: Key) -> int:
+        """Return how many reports of one allocation are not confirmed."""
+        (count,) = self._connection.execute(
+            f"SELECT count(*) FROM outbox {_OF_KEY}",  # noqa: S608 - constants only
+            key,
+        ).fetchone()
+        return int(count)
+
     # ------------------------------------------------------------------- writing
 
     def open(

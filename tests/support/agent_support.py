@@ -8,6 +8,7 @@ from typing import Any
 from fleet_contracts.workloads import (
     Accelerator,
     DriverName,
+    RefSource,
     Resources,
     RuntimeSpec,
     WorkloadSpec,
@@ -26,6 +27,7 @@ def a_runtime(**changes: Any) -> RuntimeSpec:
         "ref": "jupyter",
         "accelerator": Accelerator.CPU,
         "catalog_digest": "0" * 64,
+        "source": RefSource.REF,
     }
     return RuntimeSpec(**values | changes)
 

@@ -1,0 +1,343 @@
+"""The life of one allocation on this machine, from acceptance to its confirmed end.
+
+Theory of operation
+-------------------
+One task at a time per allocation.  It works (prepare, start, wait) until the work is
+over or somebody interrupts it; then it undoes what the last handle names, and only
+then reports the end.  An end that a driver or a full disk refuses is tried again
+until it is true: nothing is given up because it failed once.
+
+When the agent itself goes, ``leave`` lets a serving workload run on, and undoes what
+was only half started: nobody would own it.  The next agent resumes the first, and is
+sent the launch of the second again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import structlog
+
+from fleet_agent.drivers.base import (
+    Condition,
+    Driver,
+    DriverError,
+    Handle,
+    Job,
+    Standing,
+)
+from fleet_agent.ledger_entry import Entry, StopIntent
+from fleet_agent.outcomes import Outcome, explain, failed, judge_end, late
+from fleet_agent.records import Records
+from fleet_contracts.protocol import AgentEvent
+from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.workloads import WorkloadSpec
+
+
+_RETRY_SECONDS = 2.0
+_LEAVE_SECONDS = 5.0
+
+_log = structlog.stdlib.get_logger("fleet_agent.allocation")
+
+
+class Allocation:
+    """Carries one allocation; at most one of its public verbs is under way."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        *,
+        spec: WorkloadSpec,
+        driver: Driver,
+        records: Records,
+        on_fault: Callable[[BaseException], None],
+    ) -> None:
+        """Begin where *entry* says that the allocation is; *spec* has no secrets.
+
+        *on_fault* hears of what ended the task and is no fault of the workload.
+        """
+        self.key = entry.key
+        self.judged = asyncio.Event()
+        """Set once it is known what is left of it after a restart."""
+        self._spec = spec
+        self._driver = driver
+        self._records = records
+        self._on_fault = on_fault
+        self._handle = entry.handle
+        self._serving = entry.event is AgentEvent.SERVING
+        self._ends_at = entry.ends_at
+        self._stop = entry.stop
+        self._leaving = False
+        self._undoing = False
+        self._carrying = False
+        self._next_job: Job | None = None
+        self._interrupted = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether something is being done about it now."""
+        return self._task is not None and not self._task.done()
+
+    def launch(self, job: Job) -> None:
+        """Prepare and start *job*, and stay with it; a repeated launch does nothing."""
+        if not self.is_active:
+            self._begin(self._carry_out(job))
+        elif not (self._carrying or self._serving):
+            # What a killed agent left is still being undone.
+            self._next_job = job
+
+    def resume(self) -> None:
+        """Take up after a restart of the agent what the ledger says was there."""
+        if self._stop is not None:
+            self.judged.set()
+            self._begin(self._nothing())
+        else:
+            self._begin(self._take_up())
+
+    def ask_stop(self, intent: StopIntent) -> None:
+        """End it; asking again with ``now`` does not wait for the server any longer."""
+        self._decide_stop(intent)
+        if not self.is_active:
+            self._begin(self._nothing())
+
+    async def leave(self) -> None:
+        """Let go of it because the agent ends."""
+        self._leaving = True
+        self._interrupted.set()
+        if self._task is None:
+            return
+        if not self._undoing:
+            await asyncio.wait({self._task}, timeout=_LEAVE_SECONDS)
+        # What is left of it is in the ledger, for the next agent to take up.
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def ended(self) -> None:
+        """Return when nothing more is being done about it."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    # ---------------------------------------------------------------- the one task
+
+    def _begin(self, work: Coroutine[None, None, Outcome | None]) -> None:
+        name = f"allocation {self.key.allocation} epoch {self.key.epoch}"
+        self._task = asyncio.create_task(self._live(work), name=name)
+        self._task.add_done_callback(self._look_at)
+
+    def _look_at(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._on_fault(error)
+
+    async def _live(self, work: Coroutine[None, None, Outcome | None]) -> None:
+        outcome = await self._until_interrupted(work)
+        if self._stop is not None:
+            outcome = Outcome(
+                event=AgentEvent.ENDED, explanation=self._stop.explanation
+            )
+        elif self._leaving and self._serving:
+            return
+        self._undoing = True
+        await self._undo()
+        self._undoing = False
+        if outcome is not None:
+            await self._records.report(outcome.event, explanation=outcome.explanation)
+            return
+        await self._records.drop_handle()
+        job, self._next_job = self._next_job, None
+        if job is not None and self._stop is None and not self._leaving:
+            self._begin(self._carry_out(job))
+
+    async def _until_interrupted(
+        self, work: Coroutine[None, None, Outcome | None]
+    ) -> Outcome | None:
+        """Return the outcome of *work*; None when it was cut short."""
+        working = asyncio.create_task(work)
+        interrupted = asyncio.create_task(self._interrupted.wait())
+        try:
+            await asyncio.wait({working, interrupted}, return_when="FIRST_COMPLETED")
+        finally:
+            interrupted.cancel()
+            working.cancel()
+        await asyncio.wait({working})
+        return None if working.cancelled() else working.result()
+
+    async def _nothing(self) -> None:
+        """Do no work: there is only something to undo."""
+
+    # ------------------------------------------------------------------- the work
+
+    async def _carry_out(self, job: Job) -> Outcome | None:
+        self._carrying = True
+        if self._handle is not None:
+            # Left by an agent that was killed half-way.
+            await self._undo()
+            await self._records.drop_handle()
+        outcome = await self._within(
+            self._spec.prepare_seconds,
+            self._driver.prepare(job, self._records.progress),
+            (Reason.PREPARE_TIMEOUT, Reason.PREPARE_FAILED),
+        )
+        if outcome is not None:
+            return outcome
+        await self._records.report(AgentEvent.PREPARED)
+        outcome = await self._within(
+            self._spec.start_seconds,
+            self._start(job),
+            (Reason.START_TIMEOUT, Reason.START_FAILED),
+        )
+        if outcome is not None:
+            return outcome
+        # The environment's secrets are not kept for as long as the server runs.
+        del job
+        await self._begin_serving()
+        return await self._serve()
+
+    async def _start(self, job: Job) -> None:
+        handles = self._driver.start(job, self._records.progress)
+        try:
+            async for handle in handles:
+                # In memory first: what cannot be made durable is still undone.
+                self._handle = handle
+                self._records.keep_handle(handle)
+        finally:
+            close = getattr(handles, "aclose", None)
+            if close is not None:
+                await close()
+        if self._handle is None or self._handle.url is None:
+            raise DriverError(Reason.START_FAILED, "the driver yielded no address")
+
+    async def _within(
+        self,
+        seconds: float,
+        work: Coroutine[None, None, None],
+        reasons: tuple[Reason, Reason],
+    ) -> Outcome | None:
+        """Return None when *work* got done within *seconds*, else how it failed."""
+        too_late, went_wrong = reasons
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                await work
+        except Exception as error:  # noqa: BLE001 - a driver's fault must not end the agent
+            if limit.expired():
+                return late(too_late, seconds)
+            self._log_fault("the driver failed", error)
+            return failed(explain(error, went_wrong))
+        return None
+
+    async def _take_up(self) -> Outcome | None:
+        """Go on with what was serving; give up what was only half started."""
+        handle = self._handle
+        if handle is None or (handle.url is None and not self._serving):
+            self.judged.set()
+            return None
+        condition = await self._judge(handle)
+        self.judged.set()
+        if self._serving:
+            if condition.standing is Standing.GONE:
+                return judge_end(condition)
+            return await self._serve()
+        if condition.standing is not Standing.RUNNING:
+            return None
+        await self._begin_serving()
+        return await self._serve()
+
+    async def _judge(self, handle: Handle) -> Condition:
+        while True:
+            try:
+                return await self._driver.recover(handle)
+            except Exception as error:  # noqa: BLE001 - unknown is not gone: ask again
+                self._log_fault("a workload could not be judged", error)
+                self.judged.set()
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _begin_serving(self) -> None:
+        assert self._handle is not None  # noqa: S101 - by _start and _take_up
+        limit = self._spec.limit_seconds
+        if limit is not None:
+            self._ends_at = self._records.now().timestamp() + limit
+        self._serving = True
+        self._next_job = None
+        await self._records.report(
+            AgentEvent.SERVING, url=self._handle.url, ends_at=self._ends_at
+        )
+
+    async def _serve(self) -> Outcome | None:
+        """Stay with the server until it is gone or its time is over."""
+        assert self._handle is not None  # noqa: S101 - by _start and _take_up
+        limit = asyncio.timeout(self._seconds_left())
+        try:
+            async with limit:
+                return judge_end(await self._wait(self._handle))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        self._decide_stop(StopIntent(explanation=Explanation(reason=Reason.TIME_LIMIT)))
+        return None
+
+    async def _wait(self, handle: Handle) -> Condition:
+        while True:
+            try:
+                return await self._driver.wait(handle)
+            except Exception as error:  # noqa: BLE001 - unknown is not gone: wait again
+                self._log_fault("a workload could not be waited for", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    def _seconds_left(self) -> float | None:
+        limit = self._spec.limit_seconds
+        if limit is None or self._ends_at is None:
+            return None
+        # A clock that was set back must not make the limit longer.
+        left = self._ends_at - self._records.now().timestamp()
+        return min(max(left, 0.0), limit)
+
+    # -------------------------------------------------------------------- the end
+
+    def _decide_stop(self, intent: StopIntent) -> None:
+        self._records.stopping(intent)
+        if self._stop is None:
+            self._stop = intent
+        if intent.now:
+            self._hurry.set()
+        self._interrupted.set()
+
+    async def _undo(self) -> None:
+        """Undo what the last handle names, tried until the driver says it is gone."""
+        while self._handle is not None:
+            try:
+                await self._stop_once(self._handle)
+            except Exception as error:  # noqa: BLE001 - what holds on must be tried again
+                self._log_fault("a workload could not be stopped", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                self._handle = None
+
+    async def _stop_once(self, handle: Handle) -> None:
+        answers = self._serving or handle.url is not None
+        wanted = self._stop is not None and answers
+        grace = self._spec.stop_seconds if wanted else 0.0
+        if grace > 0 and not self._hurry.is_set():
+            gently = asyncio.create_task(self._driver.stop(handle, grace_seconds=grace))
+            hurry = asyncio.create_task(self._hurry.wait())
+            try:
+                await asyncio.wait({gently, hurry}, return_when="FIRST_COMPLETED")
+            finally:
+                hurry.cancel()
+                gently.cancel()
+            await asyncio.wait({gently})
+            if not gently.cancelled():
+                return gently.result()
+        return await self._driver.stop(handle, grace_seconds=0)
+
+    def _log_fault(self, event: str, error: Exception) -> None:
+        _log.error(
+            event,
+            allocation=self.key.allocation,
+            epoch=self.key.epoch,
+            driver=self._driver.name.value,
+            exc_info=error,
+        )
