@@ -49,6 +49,10 @@ _ABSENT: Final = re.compile(
     r"|winerror 2\]|^filenotfounderror\b",
     re.IGNORECASE | re.MULTILINE,
 )
+# Debian's shell suggests a package, on either stream.
+_SUGGESTED: Final = re.compile(
+    r"^command '[\w./-]+' not found", re.IGNORECASE | re.MULTILINE
+)
 _NOT_EXECUTABLE: Final = re.compile(
     r"exec format error|cannot execute( binary file)?|\[errno (8|13)\]"
     r"|^permissionerror\b|winerror (5|193|216)\]",
@@ -84,11 +88,12 @@ def _start_fault(result: ToolResult) -> Answer | None:
 
 
 def _told_fault(result: ToolResult) -> ToolFault | None:
-    if result.exit_code == 0 or result.stdout.strip():
+    suggested = _SUGGESTED.search(result.text)
+    if result.exit_code == 0 or (result.stdout.strip() and not suggested):
         return None
     if _NOT_EXECUTABLE.search(result.stderr):
         return ToolFault.NOT_EXECUTABLE
-    if _ABSENT.search(result.stderr):
+    if suggested or _ABSENT.search(result.stderr):
         return ToolFault.NOT_FOUND
     shell = _SHELL.search(result.stderr)
     if shell is None or result.tool not in shell["tool"]:

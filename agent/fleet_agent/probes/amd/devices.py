@@ -30,11 +30,12 @@ def amd_device(
     architecture: str | None = None,
     driver_version: str | None = None,
     pci_bus_id: str | None = None,
+    vendor: str = "amd",
 ) -> AcceleratorDevice:
     """Return an AMD device: its tools prove presence, so nothing is run on it."""
     return AcceleratorDevice(
         accelerator=DeviceKind.ROCM,
-        vendor="amd",
+        vendor=vendor,
         index=index,
         name=name,
         memory_mib=memory_mib,
@@ -77,7 +78,13 @@ def from_keys(
         architecture=target(plain.get("gfx version")),
         driver_version=version(plain.get("driver version")) or driver,
         pci_bus_id=known(plain.get("pci bus")),
+        vendor=_vendor(plain.get("card vendor")),
     )
+
+
+def _vendor(text: object) -> str:
+    """Return the vendor that the tool itself names: its cards are not all AMD's."""
+    return "hygon" if re.search(r"haiguang|hygon", str(text), re.IGNORECASE) else "amd"
 
 
 def _memory(plain: Mapping[str, Any]) -> int | None:

@@ -80,7 +80,7 @@ def _rocm(text: str) -> Read | None:
 
 
 def _monitor(text: str) -> Read | None:
-    """``amd-smi monitor``: only the index is exact, the amounts are rounded."""
+    """A table of readings, one card a line: only the index is exact, amounts are rounded."""
     found: list[AcceleratorDevice] = []
     other: list[str] = []
     started = False
@@ -90,6 +90,6 @@ def _monitor(text: str) -> Read | None:
             started = True
         elif started and row:
             found.append(amd_device(index=int(row[1])))
-        else:
+        elif not _FRAME.fullmatch(line):
             other.append(line)
     return (tuple(found), other) if found else None

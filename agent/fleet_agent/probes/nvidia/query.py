@@ -36,6 +36,11 @@ class Table:
 
 def asked_columns(argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the fields that *argv* asks for, in order; empty if it is no query."""
+    # A shell's command line is one argument of its own.
+    return _asked(argv) or _asked(tuple(" ".join(argv).split()))
+
+
+def _asked(argv: tuple[str, ...]) -> tuple[str, ...]:
     for position, argument in enumerate(argv):
         name, separator, fields = argument.partition("=")
         if name != "--query-gpu":

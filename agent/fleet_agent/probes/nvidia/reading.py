@@ -74,7 +74,9 @@ def _for_people(result: ToolResult) -> Answer | None:
 
 
 def _answer(table: Table, result: ToolResult) -> Answer:
-    devices = tuple(device(row) for row in table.rows)
+    rows = _distinct(table.rows)
+    repeated = len(rows) < len(table.rows)
+    devices = tuple(device(row) for row in rows)
     stderr = tuple(lines(result.stderr)[:20])
     warnings = table.warnings + stderr
     failure = fault("\n".join(warnings))
@@ -84,11 +86,13 @@ def _answer(table: Table, result: ToolResult) -> Answer:
         or failure
         or ("truncated_row" if table.truncated else None)
         or ("devices_missing" if short else None)
-        or ("duplicate_index" if _duplicates(table.rows) else None)
+        or ("duplicate_index" if repeated else None)
     )
     return conclude(
         devices,
-        complete=not (failure or table.truncated or short or _one_device(result.argv)),
+        complete=not (
+            failure or table.truncated or short or repeated or _one_device(result.argv)
+        ),
         partial=partial,
         note=_note(table.rows),
         warnings=warnings,
@@ -115,13 +119,20 @@ def _is_short(table: Table) -> bool:
     return any(int(count or 0) > len(table.rows) for count in counts)
 
 
-def _duplicates(rows: tuple[Row, ...]) -> bool:
-    for field in ("index", "uuid"):
-        values = [row[field].value for row in rows if field in row]
-        values = [value for value in values if value is not None]
-        if len(values) != len(set(values)):
-            return True
-    return False
+def _distinct(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Return one row for each device: a repeated identity is no second device."""
+    seen: set[tuple[str, str]] = set()
+    kept = []
+    for row in rows:
+        own = {
+            (field, row[field].value or "")
+            for field in ("index", "uuid")
+            if field in row and row[field].value is not None
+        }
+        if not own & seen:
+            kept.append(row)
+        seen |= own
+    return tuple(kept)
 
 
 def _one_device(argv: tuple[str, ...]) -> bool:

@@ -17,7 +17,7 @@ from fleet_contracts.capabilities import AcceleratorDevice
 
 
 _TITLE: Final = re.compile(
-    r"\| NVIDIA-SMI \S+\s+Driver Version:\s*(?P<driver>\S+)\s+CUDA Version:\s*(?P<cuda>\S+)\s*\|"
+    r"\| NVIDIA-SMI \S+\s+(?:Driver|KMD) Version:\s*(?P<driver>\S+)\s+CUDA (?:UMD )?Version:\s*(?P<cuda>\S+)\s*\|"
 )
 _FIRST: Final = re.compile(
     r"\|\s{1,4}(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s*\|"

@@ -44,6 +44,7 @@ CUDA_TRIED: Final = re.compile(
     r"cuda initialization:|cudagetdevicecount|cuda error|torch/cuda/__init__|error 80[2-4]",
     re.IGNORECASE,
 )
+MPS_TRIED: Final = re.compile(r"\bmps\b|metal", re.IGNORECASE)
 XPU_TRIED: Final = re.compile(r"\bxpu\b", re.IGNORECASE)
 TRACEBACK: Final = re.compile(r"traceback \(most recent call last\)", re.IGNORECASE)
 IMPORT_FAILED: Final = re.compile(

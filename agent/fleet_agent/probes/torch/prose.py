@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fleet_agent.probes.text import known, lines
-from fleet_agent.probes.torch.causes import CUDA_TRIED, XPU_TRIED
+from fleet_agent.probes.torch.causes import CUDA_TRIED, MPS_TRIED, XPU_TRIED
 
 
 _VERSION: Final = re.compile(r"['\"]?(\d+\.\d+(?:\.\d+)?[\w.+-]*)['\"]?")
@@ -32,8 +32,11 @@ _KEYS: Final = (
 _TORCH_VERSION: Final = re.compile(r"(py)?torch([ _.]*(__)?version(__)?)?")
 
 
-def read_prose(stdout: str, stderr: str) -> dict[str, Any]:
-    """Return the facts that the lines state, by our names; None says "stated none"."""
+def read_prose(stdout: str, clues: str) -> dict[str, Any]:
+    """Return the facts that the lines state, by our names; None says "stated none".
+
+    *clues* are the command and the complaints: they tell what a lone True is about.
+    """
     facts: dict[str, Any] = {}
     bare: list[bool] = []
     for line in lines(stdout):
@@ -48,7 +51,7 @@ def read_prose(stdout: str, stderr: str) -> dict[str, Any]:
             facts.setdefault("version", version[1])
         elif line.strip() in ("True", "False"):
             bare.append(line.strip() == "True")
-    _take_bare(facts, bare, stderr)
+    _take_bare(facts, bare, clues)
     return facts
 
 
@@ -105,16 +108,18 @@ def _value(name: str, value: Any) -> Any:
     return _FLAGS.get(text.lower())
 
 
-def _take_bare(facts: dict[str, Any], bare: list[bool], stderr: str) -> None:
-    """A lone True or False answers the question that the complaints are about."""
+def _take_bare(facts: dict[str, Any], bare: list[bool], clues: str) -> None:
+    """A lone True or False answers the question that the clues are about.
+
+    Without any clue it is the question that every guide asks, about CUDA.
+    """
     if not bare:
         return
     version = str(facts.get("version") or "")
-    if "+xpu" in version or (
-        XPU_TRIED.search(stderr) and not CUDA_TRIED.search(stderr)
-    ):
-        facts.setdefault("xpu_available", bare[0])
-    elif re.search(r"\bmps\b", stderr, re.IGNORECASE):
-        facts.setdefault("mps_available", bare[0])
-    elif CUDA_TRIED.search(stderr):
-        facts.setdefault("cuda_available", bare[0])
+    name = "cuda_available"
+    if not CUDA_TRIED.search(clues):
+        if "+xpu" in version or XPU_TRIED.search(clues):
+            name = "xpu_available"
+        elif MPS_TRIED.search(clues):
+            name = "mps_available"
+    facts.setdefault(name, bare[0])

@@ -28,20 +28,19 @@ _NEWER_METAL: Final = (12, 3)
 
 def read_other_probe(result: ToolResult) -> Answer:
     """Judge what another torch probe printed."""
-    said = read_prose(result.stdout, result.stderr)
+    said = read_prose(result.stdout, f"{' '.join(result.argv)}\n{result.stderr}")
     complaints = result.stderr
     if MISSING.search(complaints) and "version" not in said:
         torch = {"cuda": False, "mps": False}
         return answering(ProbeStatus.TOOL_ABSENT, "torch_not_installed", torch, result)
     torch = _prose_facts(said, complaints)
     answered = any(value is not None for value in torch.values())
+    answered = answered or "xpu_available" in said
     failed = result.exit_code not in (None, 0)
-    if not answered and "xpu_available" not in said:
+    if not answered:
         if failed or TRACEBACK.search(complaints):
-            broken = IMPORT_FAILED.search(complaints) and not TRACEBACK.search(
-                complaints
-            )
-            reason = "import_failed" if broken else "probe_traceback"
+            imported = not IMPORT_FAILED.search(complaints)
+            reason = "probe_traceback" if imported else "import_failed"
             return answering(ProbeStatus.CRASH, reason, torch, result)
         reason = "not_understood" if result.text.strip() else "empty_output"
         return answering(ProbeStatus.UNPARSEABLE, reason, torch, result)
@@ -112,6 +111,7 @@ def _cuda_built(said: Mapping[str, Any], complaints: str) -> bool | None:
         (NOT_BUILT.search(complaints) or _is_rocm(said), False),
         (said.get("cuda_version"), True),
         (any(str(target).startswith("sm_") for target in targets), True),
+        (said.get("properties") or "+cu" in str(said.get("version")), True),
         (CUDA_TRIED.search(complaints) or said.get("cuda_available") is True, True),
         ("+cpu" in str(said.get("version")), False),
         (said.get("cuda_flag") is not None, flag(said.get("cuda_flag"))),
@@ -146,7 +146,7 @@ def _quiet_reason(
         return "ok" if said.get("properties") else "rocm_build"
     if torch["mps_built"] and torch["mps_available"] is False:
         return "mps_os_too_old" if _too_old(context) else "mps_unavailable"
-    if torch["cuda_available"] is False:
+    if torch["cuda_available"] is False and not torch["mps_available"]:
         built = torch["cuda_built"]
         return "framework_without_cuda" if built is False else "cuda_unavailable"
     return "ok"
