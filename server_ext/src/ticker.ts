@@ -1,0 +1,23 @@
+// Copyright (c) JupyterHub Fleet developers.
+// Distributed under the terms of the Modified BSD License.
+
+/** Calls back as time passes, between `start` and `stop`. */
+export class Ticker {
+  constructor(
+    private readonly _tick: () => void,
+    private readonly _milliseconds: number
+  ) {}
+
+  /** Call back at once, and then at each interval. */
+  start(): void {
+    this.stop();
+    this._timer = setInterval(this._tick, this._milliseconds);
+    this._tick();
+  }
+
+  stop(): void {
+    clearInterval(this._timer);
+  }
+
+  private _timer: ReturnType<typeof setInterval> | undefined;
+}

@@ -1,0 +1,2 @@
+import './timeline.css';
+import './panel.css';

@@ -1,0 +1,46 @@
+// Copyright (c) JupyterHub Fleet developers.
+// Distributed under the terms of the Modified BSD License.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { asJson, asText } from '../src/timeline/text.js';
+import { aTimeline, anAdmission, TEN } from './builders.js';
+
+test('the text for support is in UTC, in order, and names the request', () => {
+  const text = asText(aTimeline(), TEN + 200_000, [['version', '0.1.0']]);
+  assert.deepEqual(text.split('\n').slice(0, 11), [
+    'state     Ready on gpu-17, admitted in 3 min 12 s.',
+    'request   01J8 start 1',
+    'user      ada',
+    'server    gpu',
+    'profile   gpu-large',
+    'class     gpu-large',
+    'machine   gpu-17',
+    'as of     2026-11-29 10:03:20 UTC',
+    'schema    jupyterhub-fleet/timeline/v1',
+    'version   0.1.0',
+    ''
+  ]);
+  assert.ok(
+    text.includes('   3  2026-11-29 10:02:40  2 min 40 s  Placed on gpu-17\n')
+  );
+});
+
+test('the text for support names nobody but its owner', () => {
+  const text = asText(aTimeline(), TEN);
+  assert.ok(text.includes('[gpu_busy]'));
+  assert.ok(text.includes('somebody else'));
+  assert.ok(!text.includes('grace'));
+});
+
+test('a name with line breaks cannot forge a line of the text', () => {
+  const hostile = 'gpu\n   9  2026-11-29 10:00:00  0 s  Ready';
+  const text = asText(aTimeline(anAdmission(), { machine: hostile }), TEN);
+  assert.ok(!text.split('\n').some(line => line.startsWith('   9')));
+});
+
+test('the JSON is the document as it came', () => {
+  const timeline = aTimeline();
+  assert.deepEqual(JSON.parse(asJson(timeline)), timeline);
+});
