@@ -27,6 +27,7 @@ _SCALARS = {
     "integer": "number",
     "number": "number",
     "boolean": "boolean",
+    "null": "null",
 }
 
 
