@@ -53,7 +53,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainHub]:
     with plain_hub(folder, CONFIG) as running:
         for name in ("ada", "eve", "boss"):
             running.browser(name)
-        running.api("POST", "users/ada/server").raise_for_status()
+        running.start_server("ada")
         shared = running.api(
             "POST", "shares/ada/", json={"user": "eve"}, token=running.token_of("ada")
         )

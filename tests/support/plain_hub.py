@@ -56,6 +56,21 @@ class PlainHub:
             **more,
         )
 
+    def start_server(self, user: str) -> None:
+        """Start *user*'s default server and return when the Hub says that it is ready.
+
+        Raises:
+            RuntimeError: it did not become ready.
+        """
+        answer = self.api("POST", f"users/{user}/server")
+        answer.raise_for_status()
+        if answer.status_code == requests.codes.created:
+            return
+        with self.api("GET", f"users/{user}/server/progress", stream=True) as progress:
+            told = [line for line in progress.iter_lines() if line]
+        if b'"ready": true' not in told[-1]:
+            raise RuntimeError(told[-1].decode())
+
     def token_of(self, user: str) -> str:
         """Return a new token with all that *user* may do."""
         answer = self.api("POST", f"users/{user}/tokens", json={})
