@@ -7,15 +7,22 @@ a page is stale, so that a table can never disagree with the code.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
+import yaml
+
 from fleet_contracts.allocations import HOLDING, PHASE, TRANSITIONS
+from fleet_contracts.capabilities import WorkerCapabilities
 from fleet_contracts.reasons import FACTS, Explanation, Reason
 from fleet_contracts.sentences import remedy, sentence
+from fleet_contracts.support import INDEPENDENT, SupportLevel
+from fleet_contracts.workloads import DriverName
 
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference"
 
 
 def states_page() -> str:
@@ -71,7 +78,64 @@ def reasons_page() -> str:
     return "\n".join([*lines, ""])
 
 
-PAGES = {"states.md": states_page, "reasons.md": reasons_page}
+LEVELS = {
+    SupportLevel.TESTED: "continuous integration runs it",
+    SupportLevel.HARDWARE_VALIDATED: "its hardware test was run on the real thing, and the run is recorded",
+    SupportLevel.IMPLEMENTED: "an executable path exists, and it has not run on this hardware; it is scheduled",
+    SupportLevel.DETECTION_ONLY: "seen and shown; nothing is placed on it",
+    SupportLevel.UNSUPPORTED: "nothing is placed on it",
+}
+
+
+def support_page() -> str:
+    """Return the page on what is supported, with the remarks of the evidence."""
+    evidence = yaml.safe_load((DOCS / "support-evidence.yaml").read_text())
+    drivers = list(DriverName)
+    lines = [
+        "# What is supported",
+        "",
+        "Generated from `fleet_contracts.support`, the only table that placement consults, and `docs/support-evidence.yaml`.",
+        "",
+        "| Level | Meaning |",
+        "|---|---|",
+        *(f"| {level} | {meaning} |" for level, meaning in LEVELS.items()),
+        "",
+        "One workload on one machine:",
+        "",
+        f"| Accelerator | {' | '.join(drivers)} |",
+        f"|---{'|---' * len(drivers)}|",
+        *(
+            f"| {accelerator} | {' | '.join(row[driver] for driver in drivers)} |"
+            for accelerator, row in INDEPENDENT.items()
+        ),
+        "",
+        "One workload over several processes or machines is unsupported everywhere.",
+        "",
+        "## Remarks",
+        "",
+        *(
+            f"- {accelerator}, {driver}: {cell['remark']}"
+            for accelerator, row in evidence.items()
+            for driver, cell in row.items()
+            if "remark" in cell
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def capabilities_schema() -> str:
+    """Return the JSON Schema of the picture that a machine reports."""
+    schema = WorkerCapabilities.model_json_schema(by_alias=True, mode="serialization")
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+PAGES = {
+    "states.md": states_page,
+    "reasons.md": reasons_page,
+    "support.md": support_page,
+    "capabilities.schema.json": capabilities_schema,
+}
 
 
 def main(argv: list[str] | None = None) -> int:
