@@ -15,7 +15,8 @@ from fleet_agent.environment import for_this_machine
 from fleet_agent.errors import LedgerWriteError
 from fleet_agent.ledger import Ledger
 from fleet_agent.link import Link
-from fleet_agent.picture import Detect, Picture
+from fleet_agent.picture import Picture
+from fleet_agent.probes.settings import DetectSettings
 from fleet_agent.processes import boot_id
 from fleet_agent.supervisor import Supervisor
 from fleet_contracts.capabilities import WorkerCapabilities
@@ -51,8 +52,7 @@ class Agent:
         drivers: Mapping[DriverName, Driver],
         owner: str,
         service_url: str,
-        first_picture: WorkerCapabilities,
-        detect: Detect,
+        detection: DetectSettings,
         detect_seconds: float,
     ) -> None:
         """Lend the machine of *owner* to the controller at *service_url*."""
@@ -63,8 +63,7 @@ class Agent:
         self._hub_api_url: str | None = None
         self._link: Link | None = None
         self._picture = Picture(
-            first_picture,
-            detect=detect,
+            settings=detection,
             on_change=self._on_change,
             period_seconds=detect_seconds,
         )
@@ -82,7 +81,7 @@ class Agent:
         Raises:
             AgentError: the agent cannot go on; workloads run on.
         """
-        await self._supervisor.recover()
+        await asyncio.gather(self._supervisor.recover(), self._picture.look_fast())
         self._link = link
         tasks = {
             asyncio.ensure_future(self._supervisor.fault),

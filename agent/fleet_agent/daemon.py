@@ -21,13 +21,12 @@ from typing_extensions import override
 from fleet_agent import __version__
 from fleet_agent.addresses import link_url, service_url
 from fleet_agent.agent import Agent
-from fleet_agent.compose import make_drivers
-from fleet_agent.detection import make_detect
+from fleet_agent.compose import DriverSettings, make_drivers
 from fleet_agent.errors import AgentError, SettingsError
 from fleet_agent.ledger import Ledger
 from fleet_agent.link import Link
 from fleet_agent.logs import configure_logs
-from fleet_agent.picture import first_picture
+from fleet_agent.probes.settings import DetectSettings
 from fleet_agent.state_folder import StateFolder, default_state_folder, read_token
 
 
@@ -85,6 +84,23 @@ class FleetAgent(Application):
     ).tag(config=True)
     detect_seconds = Float(
         300.0, min=10.0, help="Between two looks at the machine's capabilities."
+    ).tag(config=True)
+    bind_address = Unicode(
+        "127.0.0.1", help="The address of this machine at which notebooks listen."
+    ).tag(config=True)
+    advertise_address = Unicode(
+        "",
+        help="""The address at which the Hub's proxy reaches this machine.
+
+        Empty: BIND_ADDRESS.  It is a claim, and the controller tries it.""",
+    ).tag(config=True)
+    labels = Dict(
+        help="""Words about this machine that classes may ask for, such as
+        {"room": "b12"}.  They cannot claim hardware and decide no trust.""",
+    ).tag(config=True)
+    notebook_environment = Dict(
+        help="""Variables for every native notebook on this machine, such as a
+        proxy's address.  Notebooks can read them: put no secret here.""",
     ).tag(config=True)
     simulation = Dict(
         help="""How the simulation driver behaves, such as
@@ -153,9 +169,7 @@ class FleetAgent(Application):
         service = self._service(enrolment)
         token_file = Path(self.token_file) if self.token_file else folder.token
         read_token(token_file)
-        drivers = make_drivers(
-            list(self.drivers), folder=folder.path, simulation=dict(self.simulation)
-        )
+        drivers = make_drivers(list(self.drivers), self._driver_settings(folder.path))
         ledger = Ledger(folder.ledger)
         try:
             agent = Agent(
@@ -163,8 +177,12 @@ class FleetAgent(Application):
                 drivers=drivers,
                 owner=self.owner or str(enrolment.get("owner") or ""),
                 service_url=service,
-                first_picture=first_picture(drivers=drivers, folder=folder.path),
-                detect=make_detect(drivers=drivers, folder=folder.path),
+                detection=DetectSettings(
+                    state_dir=str(folder.path),
+                    drivers=tuple(drivers),
+                    labels=dict(self.labels),
+                    advertise_address=self.advertise_address or None,
+                ),
                 detect_seconds=self.detect_seconds,
             )
             link = Link(
@@ -197,6 +215,16 @@ class FleetAgent(Application):
         _log.info("agent ends")
         if not running.cancelled():
             running.result()
+
+    def _driver_settings(self, folder: Path) -> DriverSettings:
+        return DriverSettings(
+            folder=folder,
+            bind_address=self.bind_address,
+            advertise_address=self.advertise_address or self.bind_address,
+            notebook_environment=dict(self.notebook_environment),
+            simulation=dict(self.simulation),
+            process_environment=dict(os.environ),
+        )
 
     def _service(self, enrolment: dict[str, Any]) -> str:
         controller = self.controller or str(enrolment.get("controller") or "")
