@@ -15,6 +15,7 @@ from fleet_contracts.catalog import OperatingSystem, Relation, TrustPolicy
 from fleet_contracts.devices import MACOS
 from fleet_contracts.placement_facts import PlacementFacts
 from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.support import is_scheduled
 from fleet_contracts.trust import trust_refusal
 from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.choice import Request
@@ -73,6 +74,17 @@ def suits_the_system(candidate: Candidate) -> Explanation | None:
 def has_a_runtime(candidate: Candidate) -> Explanation | None:
     """Reject a driver that no runtime of the profile serves for this class."""
     return candidate.request.selections[candidate.driver].refusal
+
+
+def is_supported(candidate: Candidate) -> Explanation | None:
+    """Reject a combination that the support matrix does not let be scheduled."""
+    accelerator = candidate.request.chosen.accelerator
+    if is_scheduled(accelerator, candidate.driver):
+        return None
+    return Explanation(
+        reason=Reason.SUPPORT_MISSING,
+        subject=f"{accelerator.value} through the {candidate.driver.value} driver",
+    )
 
 
 def has_the_driver(candidate: Candidate) -> Explanation | None:
@@ -151,16 +163,22 @@ def is_large_enough(candidate: Candidate) -> Explanation | None:
     amounts = (
         (Reason.CPU_TOO_SMALL, chosen.cpu_milli, facts.cores_milli, "milli_cores"),
         (Reason.MEMORY_TOO_SMALL, chosen.memory_bytes, facts.memory_bytes, "bytes"),
-        (Reason.DISK_TOO_SMALL, chosen.disk_bytes, facts.disk_free_bytes, "bytes"),
     )
     for reason, wanted, capacity, unit in amounts:
-        if wanted and capacity is None:
-            return _unknown(reason.value.removesuffix("_too_small"))
-        if capacity is not None and wanted > capacity:
-            return Explanation(
-                reason=reason, requested=wanted, capacity=capacity, unit=unit
-            )
+        found = _too_small(reason, wanted, capacity, unit)
+        if found is not None:
+            return found
     return None
+
+
+def has_the_disk(candidate: Candidate) -> Explanation | None:
+    """Reject a machine whose disk is too small even when nothing else is on it."""
+    return _too_small(
+        Reason.DISK_TOO_SMALL,
+        candidate.request.chosen.disk_bytes,
+        candidate.facts.disk_free_bytes,
+        "bytes",
+    )
 
 
 def has_the_labels(candidate: Candidate) -> Explanation | None:
@@ -192,6 +210,7 @@ FILTERS: Final[tuple[Filter, ...]] = (
     suits_the_system,
     has_a_runtime,
     has_the_driver,
+    is_supported,
     hands_out_devices,
     has_the_capabilities,
     has_the_frameworks,
@@ -202,7 +221,17 @@ FILTERS: Final[tuple[Filter, ...]] = (
     # other: what a guest may not use anyway does not hide a machine that is missing.
     is_trusted,
 )
-"""In the order in which they are asked: what comes later is a nearer miss."""
+"""What every machine of one signature answers alike, in the order of asking."""
+
+
+def _too_small(
+    reason: Reason, wanted: int, capacity: int | None, unit: str
+) -> Explanation | None:
+    if wanted and capacity is None:
+        return _unknown(reason.value.removesuffix("_too_small"))
+    if capacity is None or wanted <= capacity:
+        return None
+    return Explanation(reason=reason, requested=wanted, capacity=capacity, unit=unit)
 
 
 def _judge_capability(

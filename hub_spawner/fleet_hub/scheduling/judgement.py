@@ -15,7 +15,7 @@ from fleet_contracts.reasons import FACTS, Explanation, Reason, ReasonKind
 from fleet_contracts.trust import relation_of
 from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.choice import Request
-from fleet_hub.scheduling.filters import FILTERS, Candidate
+from fleet_hub.scheduling.filters import FILTERS, Candidate, has_the_disk
 from fleet_hub.scheduling.holders import instant, told
 from fleet_hub.scheduling.room import (
     Room,
@@ -44,9 +44,9 @@ _NEARNESS: Final = {
             Reason.RUNTIME_NONE_MATCHES,
             Reason.RUNTIME_MISSING,
             Reason.MODEL_INVALID,
-            Reason.SUPPORT_MISSING,
             Reason.DRIVER_UNAVAILABLE,
             Reason.SANDBOX_MISSING,
+            Reason.SUPPORT_MISSING,
             Reason.CAPABILITY_MISSING,
             Reason.GPU_COUNT_TOO_SMALL,
             Reason.DEVICE_MODEL_MISMATCH,
@@ -55,11 +55,11 @@ _NEARNESS: Final = {
             Reason.DRIVER_TOO_OLD,
             Reason.CPU_TOO_SMALL,
             Reason.MEMORY_TOO_SMALL,
-            Reason.DISK_TOO_SMALL,
             Reason.LABEL_MISMATCH,
             Reason.NOT_IN_AUDIENCE,
             Reason.OWNER_FORBIDS,
             Reason.ISOLATION_TOO_WEAK,
+            Reason.DISK_TOO_SMALL,
             Reason.CAPABILITIES_UNKNOWN,
             Reason.AGENT_REJECTED,
             Reason.OFFLINE,
@@ -168,7 +168,7 @@ def ever_refusal(
         found = check(candidate)
         if found is not None:
             return found
-    return None
+    return has_the_disk(candidate)
 
 
 def state_refusal(
