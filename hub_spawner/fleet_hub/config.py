@@ -50,11 +50,11 @@ def configure(
 
     Args:
         c: JupyterHub's configuration object, from ``get_config()``.
-        data_dir: The data folder.  Default: ``$JUPYTERHUB_FLEET_DATA_DIR``, else
-            ``/var/lib/jupyterhub-fleet`` for root and
+        data_dir: The data folder.  Default: ``/var/lib/jupyterhub-fleet`` for root and
             ``~/.local/share/jupyterhub-fleet`` for others.
+            ``$JUPYTERHUB_FLEET_DATA_DIR`` outranks both.
         controller_port: The port, on this machine alone, where the controller listens.
-            Default: ``$JUPYTERHUB_FLEET_CONTROLLER_PORT``, else 8098.
+            Default: 8098.  ``$JUPYTERHUB_FLEET_CONTROLLER_PORT`` outranks both.
         catalog: The catalog file.  Default: the built-in catalog.
         external_controller: The origin of a controller that something else starts
             (systemd, a pod), such as ``http://10.0.0.5:8098``.  Default: the Hub starts
@@ -65,7 +65,8 @@ def configure(
     Raises:
         ConfigurationError: something must be changed first; the message says what.
     """
-    places = Places(root=Path(data_dir or default_data_dir()).absolute())
+    named = os.environ.get(DATA_DIR_VARIABLE) or data_dir
+    places = Places(root=Path(named or default_data_dir()).absolute())
     places.make()
     _check_catalog(catalog)
     port = _port(controller_port)
@@ -166,9 +167,9 @@ def _check_catalog(catalog: str | Path | None) -> None:
 
 
 def _port(asked: int | None) -> int:
-    named = os.environ.get(CONTROLLER_PORT_VARIABLE, str(DEFAULT_CONTROLLER_PORT))
+    named = os.environ.get(CONTROLLER_PORT_VARIABLE)
     try:
-        port = int(named) if asked is None else asked
+        port = int(named) if named else asked or DEFAULT_CONTROLLER_PORT
     except ValueError:
         raise ConfigurationError(
             f"{CONTROLLER_PORT_VARIABLE} is no port: {named!r}"

@@ -21,6 +21,8 @@ DATA_DIR_VARIABLE: Final = "JUPYTERHUB_FLEET_DATA_DIR"
 CONTROLLER_PORT_VARIABLE: Final = "JUPYTERHUB_FLEET_CONTROLLER_PORT"
 CATALOG_VARIABLE: Final = "JUPYTERHUB_FLEET_CATALOG"
 """Names the catalog file for the controller; unset: the built-in catalog."""
+OWNER_VARIABLE: Final = "JUPYTERHUB_FLEET_OWNER"
+"""Names the Hub user to whom this machine belongs, in a local run."""
 DEFAULT_CONTROLLER_PORT: Final = 8098
 SERVICE_NAME: Final = "fleet"
 

@@ -1,0 +1,288 @@
+"""``jupyter-fleet run``: a whole fleet of one machine, for as long as it is wanted.
+
+Starts JupyterHub, which starts its proxy and the controller; enrols this machine and
+starts its agent; says how to log in; and ends all of it, notebooks included.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from fleet_hub.config import find_proxy
+from fleet_hub.errors import ConfigurationError
+from fleet_hub.local_login import LoginCodes
+from fleet_hub.local_processes import (
+    Child,
+    RunRecord,
+    adopt_orphans,
+    end_all,
+    end_orphans,
+    proxy_left_behind,
+)
+from fleet_hub.local_services import (
+    Ports,
+    answers,
+    choose_ports,
+    enrol_this_machine,
+    machine_name,
+)
+from fleet_hub.places import (
+    CONTROLLER_PORT_VARIABLE,
+    DATA_DIR_VARIABLE,
+    OWNER_VARIABLE,
+    Places,
+)
+
+
+UP_SECONDS: Final = 60.0
+LEFTOVER_SECONDS: Final = 20.0
+AGENT_STOP_SECONDS: Final = 30.0
+HUB_STOP_SECONDS: Final = 20.0
+RESTARTS: Final = 3
+RESTART_WINDOW_SECONDS: Final = 60.0
+WATCH_SECONDS: Final = 0.2
+
+
+class RunError(ConfigurationError):
+    """The run cannot begin or go on; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line decides."""
+
+    places: Places
+    config_file: Path
+    owner: str
+    port: int = 8000
+    verbose: bool = False
+    agent_arguments: tuple[str, ...] = ()
+
+
+class LocalRun:
+    """One run, from start to end; used once."""
+
+    def __init__(self, options: RunOptions) -> None:
+        """Prepare a run; nothing is started yet."""
+        self._options = options
+        self._places = options.places
+        self._record = RunRecord(options.places.root / "run.json")
+        self._ending = threading.Event()
+        self._ends: deque[float] = deque(maxlen=RESTARTS)
+
+    def run(self) -> int:
+        """Run until told to end; return the exit status.
+
+        Raises:
+            RunError: it cannot begin or go on.
+        """
+        self._places.make()
+        with self._only_run():
+            self._clear_leftovers()
+            ports = choose_ports(self._options.port)
+            adopt_orphans()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, self._end)
+            hub = self._hub(ports)
+            agent = self._agent(ports)
+            try:
+                self._bring_up(hub, agent, ports)
+                self._watch(hub, agent)
+            finally:
+                self._stop([agent, hub])
+        return 0
+
+    # ------------------------------------------------------------------ begin
+
+    def _bring_up(self, hub: Child, agent: Child, ports: Ports) -> None:
+        self._say("Starting JupyterHub …")
+        hub.start()
+        self._note(hub, agent)
+        if not self._up(hub, ports):
+            return
+        enrol_this_machine(
+            self._places, ports, name=machine_name(), owner=self._options.owner
+        )
+        agent.start()
+        self._note(hub, agent)
+        if not self._ending.is_set():
+            self._say(self._welcome(ports))
+
+    def _up(self, hub: Child, ports: Ports) -> bool:
+        """Wait until Hub and controller answer; False: told to end meanwhile."""
+        deadline = time.monotonic() + UP_SECONDS
+        wanted = [ports.hub_health, ports.controller_health]
+        while not self._ending.wait(WATCH_SECONDS):
+            wanted = [url for url in wanted if not answers(url)]
+            if not wanted:
+                return True
+            if hub.status is not None:
+                raise RunError(f"JupyterHub ended at its start.\n{_tail(hub)}")
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"{wanted[0]} did not answer within {UP_SECONDS:.0f} s.\n"
+                    f"{_tail(hub)}"
+                )
+        return False
+
+    def _hub(self, ports: Ports) -> Child:
+        if find_proxy() is None:
+            raise RunError(
+                "configurable-http-proxy is missing. In a checkout run `make setup`; "
+                "elsewhere `npm install -g configurable-http-proxy` (Node 20 or later)."
+            )
+        command = [
+            *(sys.executable, "-m", "jupyterhub"),
+            *("--config", str(self._options.config_file)),
+            f"--JupyterHub.bind_url={ports.public_url}",
+            f"--JupyterHub.hub_port={ports.hub}",
+            f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{ports.proxy}",
+        ]
+        return Child(
+            "JupyterHub",
+            command,
+            log=self._log(self._places.hub / "hub.log"),
+            environment=self._environment(ports),
+            stop_seconds=HUB_STOP_SECONDS,
+        )
+
+    def _agent(self, ports: Ports) -> Child:
+        command = [
+            *(sys.executable, "-m", "fleet_agent.cli", "run"),
+            *("--state-dir", str(self._places.agent)),
+            *("--controller", ports.service_url),
+            *("--owner", self._options.owner),
+            "--stop-workloads-on-exit",
+            *self._options.agent_arguments,
+        ]
+        return Child(
+            "the machine's agent",
+            command,
+            log=self._log(self._places.agent / "agent.log"),
+            environment=self._environment(ports),
+            stop_seconds=AGENT_STOP_SECONDS,
+        )
+
+    def _environment(self, ports: Ports) -> dict[str, str]:
+        tools = Path(sys.executable).parent
+        return os.environ | {
+            DATA_DIR_VARIABLE: str(self._places.root),
+            CONTROLLER_PORT_VARIABLE: str(ports.controller),
+            OWNER_VARIABLE: self._options.owner,
+            "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        }
+
+    def _log(self, path: Path) -> Path | None:
+        if self._options.verbose:
+            return None
+        # A run's log tells of this run; the one before is kept beside it.
+        if path.exists():
+            path.replace(path.with_suffix(".log.1"))
+        path.touch(mode=0o600)
+        return path
+
+    def _welcome(self, ports: Ports) -> str:
+        owner = self._options.owner
+        code = LoginCodes(self._places.login_codes).make(owner)
+        logs = (
+            ""
+            if self._options.verbose
+            else f"\n  Logs      {self._places.hub}, {self._places.agent}"
+        )
+        return f"""
+JupyterHub Fleet runs on this machine.
+
+  Open      {ports.public_url}
+  Name      {owner}
+  Code      {code}   (valid once, for a day)
+
+Choose a profile and press Start.  The first start builds the notebook's environment,
+which takes a minute or two; later ones take a moment.
+
+  Another code, for you or anyone else:   jupyter-fleet login-code NAME{logs}
+
+Press Ctrl-C to end everything, notebooks included.  Files stay.
+"""
+
+    # ------------------------------------------------------------------ go on
+
+    def _watch(self, hub: Child, agent: Child) -> None:
+        """Restart what ends by itself, a few times, until told to end."""
+        while not self._ending.wait(WATCH_SECONDS):
+            for child in (hub, agent):
+                if child.status is None:
+                    continue
+                self._count_end(child)
+                self._say(f"{child.name} ended ({child.status}); starting it again.")
+                child.start()
+                self._note(hub, agent)
+
+    def _count_end(self, child: Child) -> None:
+        now = time.monotonic()
+        full = len(self._ends) == RESTARTS
+        if full and now - self._ends[0] < RESTART_WINDOW_SECONDS:
+            raise RunError(f"{child.name} keeps ending by itself.\n{_tail(child)}")
+        self._ends.append(now)
+
+    # -------------------------------------------------------------------- end
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self._ending.set()
+
+    def _stop(self, children: list[Child]) -> None:
+        """End the children in order, and then whatever is left of them."""
+        if any(child.status is None and child.pid for child in children):
+            self._say("\nEnding notebooks, agent and JupyterHub …")
+        for child in children:
+            if not child.stop():
+                self._say(f"{child.name} did not end in time and was killed.")
+        end_orphans()
+        self._record.clear()
+
+    def _note(self, *children: Child) -> None:
+        self._record.write(child.pid for child in children if child.pid)
+
+    def _clear_leftovers(self) -> None:
+        left = self._record.still_there()
+        left += proxy_left_behind(self._places.hub / "proxy.pid")
+        if left:
+            self._say("An earlier run was killed; ending what it left behind …")
+            end_all(left, patience_seconds=LEFTOVER_SECONDS)
+        self._record.clear()
+
+    @contextmanager
+    def _only_run(self) -> Iterator[None]:
+        path = self._places.root / "run.lock"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunError(
+                    f"another run uses {self._places.root} already. End it with Ctrl-C "
+                    "where it was started, or choose another folder with --data-dir."
+                ) from error
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+
+def _tail(child: Child) -> str:
+    lines = child.last_lines()
+    return f"The end of {child.log}:\n{lines}" if lines else "Its output is above."

@@ -1,0 +1,150 @@
+"""The ports of a local run, and what is asked of its services."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psutil
+
+from fleet_contracts.base import MACHINE_NAME_PATTERN
+from fleet_hub.errors import ConfigurationError
+from fleet_hub.places import (
+    DEFAULT_CONTROLLER_PORT,
+    SERVICE_NAME,
+    Places,
+    secret_of,
+    write_private,
+)
+
+
+ANSWER_SECONDS: Final = 5.0
+HUB_PORT: Final = 8081
+PROXY_PORT: Final = 8001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where each part of the run listens, all of them on this machine's loopback."""
+
+    public: int
+    hub: int
+    proxy: int
+    controller: int
+
+    @property
+    def public_url(self) -> str:
+        """What people open."""
+        return f"http://127.0.0.1:{self.public}"
+
+    @property
+    def service_url(self) -> str:
+        """The controller's service, directly."""
+        return f"http://127.0.0.1:{self.controller}/services/{SERVICE_NAME}/"
+
+    @property
+    def hub_health(self) -> str:
+        """Answers once the Hub does, through its proxy."""
+        return f"{self.public_url}/hub/health"
+
+    @property
+    def controller_health(self) -> str:
+        """Answers once the controller does."""
+        return f"{self.service_url}health"
+
+
+def choose_ports(public: int) -> Ports:
+    """Return the ports to use: the usual ones, or free ones where those are taken.
+
+    Raises:
+        ConfigurationError: the public port is taken; it is not swapped silently.
+    """
+    if not is_free(public):
+        raise ConfigurationError(
+            f"port {public} is taken{_by_whom(public)}. End that program, or choose "
+            "another port: jupyter-fleet run --port 8010 (make run PORT=8010)"
+        )
+    return Ports(
+        public=public,
+        hub=_this_or_free(HUB_PORT, public),
+        proxy=_this_or_free(PROXY_PORT, public),
+        controller=_this_or_free(DEFAULT_CONTROLLER_PORT, public),
+    )
+
+
+def is_free(port: int) -> bool:
+    """Whether something could listen on *port* of the loopback now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _this_or_free(usual: int, public: int) -> int:
+    if usual != public and is_free(usual):
+        return usual
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _by_whom(port: int) -> str:
+    """Return who listens on *port*, where the system tells us."""
+    with suppress(psutil.Error):
+        for connection in psutil.net_connections("tcp"):
+            listens = connection.status == psutil.CONN_LISTEN
+            there = connection.laddr and connection.laddr.port == port
+            if listens and there and connection.pid:
+                name = psutil.Process(connection.pid).name()
+                return f" by {name} (process {connection.pid})"
+    return ""
+
+
+def machine_name() -> str:
+    """Return this machine's name, as a machine of a fleet may be called."""
+    name = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().split(".")[0].lower())
+    name = name.strip("-")[:63].strip("-")
+    return name if re.fullmatch(MACHINE_NAME_PATTERN, name) else "this-machine"
+
+
+def answers(url: str) -> bool:
+    """Whether *url* answers well."""
+    try:
+        with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - our own loopback
+            return bool(answer.status == 200)  # noqa: PLR2004 - HTTP's "OK"
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def enrol_this_machine(places: Places, ports: Ports, *, name: str, owner: str) -> None:
+    """Have the controller record this machine as *owner*'s, and keep its new token.
+
+    Raises:
+        ConfigurationError: the controller refused.
+    """
+    body = {"name": name, "owner": owner, "local": True}
+    request = urllib.request.Request(  # noqa: S310 - our own loopback
+        f"{ports.service_url}internal/machines",
+        data=json.dumps(body).encode(),
+        headers={
+            "Authorization": f"Bearer {secret_of(places.spawner_secret)}",
+            "Content-Type": "application/json",
+        },
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - our own loopback
+            enrolled: dict[str, Any] = json.load(answer)
+    except urllib.error.URLError as error:
+        raise ConfigurationError(
+            f"the controller did not enrol this machine: {error.reason}"
+        ) from error
+    write_private(places.agent / "token", f"{enrolled['token']}\n")
