@@ -81,6 +81,12 @@ class AgentProcess:
         """Return what it has logged."""
         return self.log.read_text() if self.log.exists() else ""
 
+    async def until_told(self, text: str) -> None:
+        """Return once it has logged *text*."""
+        async with asyncio.timeout(PATIENCE):
+            while text not in self.told():  # noqa: ASYNC110 - another process's file
+                await asyncio.sleep(0.05)
+
     def clean_up(self) -> None:
         """Leave nothing behind: neither the agent nor what it started."""
         if self._process is not None and self._process.poll() is None:
