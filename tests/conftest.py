@@ -7,12 +7,24 @@ import shutil
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 
 SUPPORT = Path(__file__).parent / "support"
 if str(SUPPORT) not in sys.path:
     sys.path.insert(0, str(SUPPORT))
+
+
+# A busy machine is no bug: no example is judged by the clock. Continuous integration
+# repeats the same examples; elsewhere each run looks for new ones.
+hypothesis.settings.register_profile(
+    "fleet",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=os.environ.get("CI") == "true",
+)
+hypothesis.settings.load_profile("fleet")
 
 
 def _missing(marker: str) -> str | None:
