@@ -17,11 +17,21 @@ _UNKNOWN: Final = re.compile(
 )
 
 
+_LONGEST_LINE: Final = 16 * 1024
+
+
 def lines(text: str) -> list[str]:
-    """Return *text*'s lines: any line end, no byte-order mark, no NUL, no blanks."""
+    """Return *text*'s lines: any line end, no byte-order mark, no NUL, no blanks.
+
+    An endless line is cut: no tool's row is that long, and patterns stay quick.
+    """
     cleaned = text.replace("\x00", "").replace("\ufeff", "")
     # str.splitlines would also break at form feeds inside a name.
-    return [line.rstrip() for line in re.split(r"\r\n|\r|\n", cleaned) if line.strip()]
+    return [
+        line[:_LONGEST_LINE].rstrip()
+        for line in re.split(r"\r\n|\r|\n", cleaned)
+        if line.strip()
+    ]
 
 
 def known(cell: object) -> str | None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+
+_END: Final = 32 * 1024
 
 
 class ToolFault(StrEnum):
@@ -54,7 +57,14 @@ class ToolResult:
     @property
     def text(self) -> str:
         """Both streams; tools disagree about which one a complaint goes to."""
-        return f"{self.stdout}\n{self.stderr}"
+        return f"{ends(self.stdout)}\n{ends(self.stderr)}"
+
+
+def ends(text: str) -> str:
+    """Return where a tool says what went wrong: the beginning and the end."""
+    if len(text) <= 2 * _END:
+        return text
+    return f"{text[:_END]}\n{text[-_END:]}"
 
 
 Ask = Callable[[ToolCall], ToolResult]

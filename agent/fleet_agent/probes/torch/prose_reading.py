@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fleet_agent.probes.answers import Answer
-from fleet_agent.probes.tools import ToolResult
+from fleet_agent.probes.tools import ToolResult, ends
 from fleet_agent.probes.torch.answering import answering
 from fleet_agent.probes.torch.causes import (
     CUDA_TRIED,
@@ -28,8 +28,8 @@ _NEWER_METAL: Final = (12, 3)
 
 def read_other_probe(result: ToolResult) -> Answer:
     """Judge what another torch probe printed."""
-    said = read_prose(result.stdout, f"{' '.join(result.argv)}\n{result.stderr}")
-    complaints = result.stderr
+    said = read_prose(result.stdout, f"{' '.join(result.argv)}\n{ends(result.stderr)}")
+    complaints = ends(result.stderr)
     if MISSING.search(complaints) and "version" not in said:
         torch = {"cuda": False, "mps": False}
         return answering(ProbeStatus.TOOL_ABSENT, "torch_not_installed", torch, result)
@@ -127,7 +127,7 @@ def _prose_verdict(
     *,
     failed: bool,
 ) -> tuple[ProbeStatus, str]:
-    complaints = result.stderr
+    complaints = ends(result.stderr)
     if NOT_BUILT.search(complaints):
         return ProbeStatus.OK, "framework_without_cuda"
     known_cause = cause(complaints)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fleet_agent.probes.answers import Answer
-from fleet_agent.probes.tools import ToolResult
+from fleet_agent.probes.tools import ToolResult, ends
 from fleet_agent.probes.torch.answering import answering
 from fleet_agent.probes.torch.causes import IMPORT_FAILED, cause
 from fleet_agent.probes.torch.listed import rocm_devices
@@ -74,12 +74,14 @@ def _step_verdict(
         return ProbeStatus.TOOL_ABSENT, "torch_not_installed"
     if broken is not None:
         return broken.status, broken.reason
-    complaints = "\n".join((*steps.errors, result.stderr))
+    complaints = "\n".join((*steps.errors, ends(result.stderr)))
     if not steps.finished:
         failed = IMPORT_FAILED.search(complaints) or "imported" not in steps.reached
         return ProbeStatus.CRASH, "import_failed" if failed else "probe_traceback"
     if steps.errors:
         return ProbeStatus.OK_WITH_WARNINGS, cause(complaints) or "execution_failed"
-    if result.stderr.strip():
-        return ProbeStatus.OK_WITH_WARNINGS, cause(result.stderr) or "import_noise"
+    if ends(result.stderr).strip():
+        return ProbeStatus.OK_WITH_WARNINGS, cause(
+            ends(result.stderr)
+        ) or "import_noise"
     return ProbeStatus.OK, "ok"
