@@ -123,9 +123,11 @@ class LocalRun:
     def _up(self, hub: Child, ports: Ports) -> bool:
         """Wait until Hub and controller answer; False: told to end meanwhile."""
         deadline = time.monotonic() + UP_SECONDS
-        wanted = [ports.hub_health, ports.controller_health]
+        # in this order: the proxy logs each request that comes before the Hub's route
+        wanted = deque([ports.controller_health, ports.hub_health])
         while not self._ending.wait(WATCH_SECONDS):
-            wanted = [url for url in wanted if not answers(url)]
+            while wanted and answers(wanted[0]):
+                wanted.popleft()
             if not wanted:
                 return True
             if hub.status is not None:

@@ -481,7 +481,8 @@ class Fleet:
         if self._hub.poll() is not None:
             tail = self.hub_log.read_text(errors="replace")[-3000:]
             raise NotInTimeError(f"the Hub ended with {self._hub.returncode}:\n{tail}")
-        return _answers(f"{self.url}/hub/health") and _answers(f"{self.service}health")
+        # the proxy last: it logs each request that comes before the Hub's route
+        return _answers(f"{self.service}health") and _answers(f"{self.url}/hub/health")
 
     def _catalog_file(self) -> str | None:
         if self.catalog is None:

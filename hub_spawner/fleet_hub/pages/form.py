@@ -160,7 +160,8 @@ def _class_line(offer: Offer, selected: bool) -> ClassLine:  # noqa: FBT001 - po
         holds=holdings(offer),
         state=state,
         word=_WORDS[state],
-        sentence=offer.headline,
+        # "Can start now" says it all
+        sentence="" if state == "free" else offer.headline,
         selected=selected,
         choosable=offer.choosable,
     )

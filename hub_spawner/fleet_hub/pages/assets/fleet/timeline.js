@@ -90,7 +90,7 @@ window.FleetTimeline = (() => {
       const row = { phase, status, label: label(phase, doc, status), detail: "", progress: null };
       row.seconds = status === "todo" || phase === "ready" ? null : seconds[phase] || 0;
       if (phase === "starting" && status === "now") {
-        const step = lastWith((event) => event.progress);
+        const step = lastWith((event) => event.progress && event.state === doc.state);
         if (step) {
           row.detail = stepText(step.progress);
           row.progress = step.progress;
