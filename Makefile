@@ -50,3 +50,64 @@ node_modules/.installed: package-lock.json
 	@echo "Installing JupyterHub's proxy into node_modules …"
 	@npm ci --omit=dev --loglevel=error
 	@touch $@
+
+# ------------------------------------------------------------------ development
+.PHONY: setup-dev test test-pure test-real test-hub test-lab test-e2e test-hardware lint format layers types generate docs lock
+
+DEV := $(VENV)/.dev-installed
+PYTEST := $(BIN)/python -m pytest
+WORKERS ?= 2
+
+setup-dev: setup $(DEV) ## Install what developing needs, inside this folder
+
+$(DEV): $(VENV)/.run-installed requirements/dev.lock
+	@echo "Installing the development tools into $(VENV) …"
+	@$(UV) --require-hashes -r requirements/dev.lock
+	@touch $@
+
+test: setup-dev test-pure test-hub test-lab test-real test-e2e ## Run all tests; what the system lacks is skipped with the reason
+
+test-pure: setup-dev ## Unit, property, contract and documentation tests
+	$(PYTEST) -p no:jupyter_server -n $(WORKERS) tests/unit tests/properties tests/contract tests/docs
+
+test-hub: setup-dev ## The Spawner inside a real Hub
+	$(PYTEST) -p no:jupyter_server -o asyncio_mode=auto tests/hub
+
+test-lab: setup-dev ## The server extension inside a real notebook server
+	$(PYTEST) tests/lab
+
+test-real: setup-dev ## Real processes: services, agents, sandboxes, kill -9
+	$(PYTEST) -p no:jupyter_server -n $(WORKERS) --dist loadscope tests/integration
+
+test-e2e: setup-dev ## A browser on the whole product; screenshots in artefacts/
+	$(PYTEST) -p no:jupyter_server tests/e2e
+
+test-hardware: setup-dev ## What needs an NVIDIA GPU or a Mac
+	$(PYTEST) -p no:jupyter_server tests/hardware
+
+lint: setup-dev ## Style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup-dev ## Put everything into the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+layers: setup-dev ## Who may import whom
+	$(BIN)/lint-imports
+
+types: setup-dev ## mypy, strict
+	$(BIN)/mypy
+
+generate: setup-dev ## Write the parts of the reference that come from the code
+	$(BIN)/python docs/generate.py
+
+docs: setup-dev ## Build the documentation into docs/_build
+	@$(UV) --require-hashes -r requirements/docs.lock
+	$(BIN)/python -m sphinx -n -W -q docs docs/_build
+
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml
+lock: ## Pin the newest versions that fit, in all lock files alike
+	$(COMPILE) --upgrade --extra dev -o requirements/dev.lock
+	$(COMPILE) --extra hub --extra agent --extra lab -c requirements/dev.lock -o requirements/run.lock
+	$(COMPILE) --extra docs -c requirements/dev.lock -o requirements/docs.lock
