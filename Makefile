@@ -15,7 +15,7 @@ PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11; do \
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 help: ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.run-installed $(VENV)/.bubblewrap-found node_modules/.installed ## Install what running needs, inside this folder
 
@@ -109,5 +109,5 @@ docs: setup-dev ## Build the documentation into docs/_build
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml
 lock: ## Pin the newest versions that fit, in all lock files alike
 	$(COMPILE) --upgrade --extra dev -o requirements/dev.lock
-	$(COMPILE) --extra hub --extra agent --extra lab -c requirements/dev.lock -o requirements/run.lock
+	$(COMPILE) requirements/build.in --extra hub --extra agent --extra lab -c requirements/dev.lock -o requirements/run.lock
 	$(COMPILE) --extra docs -c requirements/dev.lock -o requirements/docs.lock
