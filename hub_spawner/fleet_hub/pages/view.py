@@ -51,6 +51,13 @@ class ServerView:
         return rows_of(self.timeline if self.waits or self.holds else None)
 
     @property
+    def last_rows(self) -> tuple[Row, ...]:
+        """How far the last start came, where it did not come to the end."""
+        if self.timeline is None or self.timeline.state is not State.FAILED:
+            return ()
+        return rows_of(self.timeline)
+
+    @property
     def headline(self) -> str:
         """One sentence about the start under way."""
         if self.timeline is not None and (self.waits or self.holds):
