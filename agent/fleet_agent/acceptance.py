@@ -78,10 +78,14 @@ def judge_launch(
 
 def _judge_trust(spec: WorkloadSpec, machine: Machine) -> Explanation | None:
     principal = Principal(user_id=spec.owner_id, name=spec.owner)
+    # Two unknown people are not the same person.
+    relation = (
+        relation_of(principal, owner=machine.owner) if machine.owner else Relation.GUEST
+    )
     # How far the admin and the owner widened the audience is the controller's
     # knowledge; that weak isolation is for the owner alone, nobody can widen.
     return trust_refusal(
-        relation_of(principal, owner=machine.owner),
+        relation,
         spec.runtime.driver,
         policy=TrustPolicy(container=Relation.GUEST, cluster=Relation.GUEST),
         admin_allows=Relation.GUEST,

@@ -95,11 +95,13 @@ class StateFolder:
             return {}
         try:
             told = json.loads(text)
-        except ValueError as error:
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
             raise SettingsError(
                 f"{self.enrolment} is damaged; enrol this machine again"
-            ) from error
-        return told if isinstance(told, dict) else {}
+            )
+        return told
 
 
 def read_token(path: Path) -> str:
