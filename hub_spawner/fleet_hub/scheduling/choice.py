@@ -6,8 +6,10 @@ path is laxer than another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from fleet_contracts.catalog import Catalog, Profile, ResourceClass
 from fleet_contracts.reasons import Explanation, Reason
@@ -22,6 +24,9 @@ from fleet_contracts.workloads import (
 from fleet_hub.scheduling.quotas import exceeds_ever
 
 
+HANDOVER_SECONDS: Final = 300.0
+"""What may pass between a placement and the launch: the Hub has to be there for it."""
+
 _OPTIONS = ("profile", "class")
 
 
@@ -32,6 +37,8 @@ class Request:
     profile: Profile
     chosen: ResourceClass
     limit_seconds: float | None
+    hold_seconds: float
+    """How long it may hold a machine from its placement on, at the most."""
     catalog_digest: str
     selections: Mapping[DriverName, Selection] = field(repr=False)
     """What the one selector answers for each driver."""
@@ -70,11 +77,13 @@ def resolve(
     profile_name: str,
     class_name: str | None,
     model: ModelVerdict | None = None,
+    *,
+    known: dict[object, Request] | None = None,
 ) -> Request | Explanation:
     """Return what *principal* asks for with this profile and class, or why they may not.
 
     No machine is looked at: "some runtime of this profile serves this class" is all
-    that can be said of runtimes here.
+    that can be said of runtimes here.  Equal choices give the same object from *known*.
     """
     profile = catalog.profile_named(profile_name)
     if profile is None:
@@ -88,7 +97,10 @@ def resolve(
         )
     if profile.kind is WorkloadKind.ENDPOINT:
         return Explanation(reason=Reason.ENDPOINTS_NOT_BUILT, subject=profile.name)
-    request = _request(catalog, profile, chosen, model)
+    key = (profile.name, chosen.name, model)
+    known = {} if known is None else known
+    request = known.get(key) or _request(catalog, profile, chosen, model)
+    known[key] = request
     if all(found.refusal is not None for found in request.selections.values()):
         return Explanation(
             reason=Reason.RUNTIME_NONE_MATCHES, subject=chosen.accelerator.value
@@ -103,10 +115,18 @@ def _request(
     model: ModelVerdict | None,
 ) -> Request:
     runtimes = catalog.runtimes_of(profile)
+    limit, deadlines = catalog.limit_seconds(profile, chosen), profile.deadlines
+    steps = (
+        HANDOVER_SECONDS
+        + deadlines.prepare_seconds
+        + deadlines.start_seconds
+        + deadlines.stop_seconds
+    )
     return Request(
         profile=profile,
         chosen=chosen,
-        limit_seconds=catalog.limit_seconds(profile, chosen),
+        limit_seconds=limit,
+        hold_seconds=math.inf if limit is None else limit + steps,
         catalog_digest=catalog.digest,
         selections={
             driver: select_runtime(

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import DriverName, Resources, RuntimeSpec
+from fleet_hub.scheduling.snapshot import Reservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class Placement:
     class_name: str
     resources: Resources
     limit_seconds: float | None = None
+    ends_by: float | None = None
+    """When it will have ended at the latest; None: it has no time limit."""
     score: tuple[tuple[str, float], ...] = ()
     """Why this machine: the terms in the order in which they counted."""
     runners_up: tuple[str, ...] = ()
@@ -79,6 +82,8 @@ class Wait:
     """The nearest misses first, at most ten; ``explain`` has every machine."""
     no_later_than: float | None = None
     """The promise; None: something that it waits for has no known end."""
+    reservation: Reservation | None = None
+    """Where the promise is kept; to be handed back with the workload."""
     change: Change | None = None
     broken: Explanation | None = None
     """Why an earlier promise can no longer be kept."""
@@ -95,6 +100,8 @@ class Plan:
     placements: tuple[Placement, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     waits: tuple[Wait, ...] = ()
+    look_again_at: float | None = None
+    """When time alone may change something; None: only an event can."""
 
 
 class AlternativeKind(StrEnum):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_hub.scheduling.judgement import is_hopeless, nearest, nearness
+from fleet_hub.scheduling.nearness import is_hopeless, nearest
 
-
-MOST_REJECTIONS: Final = 10
 
 _SIZES: Final = {
     Reason.GPU_COUNT_TOO_SMALL: "devices",
@@ -39,18 +36,6 @@ def fleet_answer(misses: Sequence[Explanation]) -> Explanation:
             update={"machine": None, "detail": "no machine has this label and value"}
         )
     return headline.model_copy(update={"machine": None})
-
-
-def counts_of(misses: Iterable[Explanation]) -> Mapping[Reason, int]:
-    """Return how many machines gave each reason, the most frequent first."""
-    counted = Counter(miss.reason for miss in misses)
-    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
-
-
-def examples_of(misses: Iterable[Explanation]) -> tuple[Explanation, ...]:
-    """Return the nearest misses, at most ten; of equal ones by the machine's name."""
-    ordered = sorted(misses, key=lambda miss: miss.machine or "")
-    return tuple(sorted(ordered, key=nearness, reverse=True)[:MOST_REJECTIONS])
 
 
 def _exceeds(headline: Explanation, misses: Iterable[Explanation]) -> Explanation:

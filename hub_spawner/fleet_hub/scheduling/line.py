@@ -1,91 +1,110 @@
 """Whose turn it is: priority, then fair share, then age.
 
 Within a priority users take turns: whoever has used least for their weight comes
-first, and each of their workloads in the line counts before their next one is placed.
-A workload that agents keep rejecting yields to the others of its priority.
+first, and each of their workloads in the line counts before their next one.  A
+workload that agents keep rejecting yields to the others of its priority.
+
+Places are worked out when somebody joins, and all of them again every minute: use
+moves slowly, and a line that reorders itself at each event could not be explained.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping
-from typing import Final
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from fleet_contracts.catalog import Catalog
+from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.shares import (
     ENTRY_SECONDS,
     Capacity,
     asked_rate,
-    capacity_of,
-    used_by,
     weight_of,
 )
-from fleet_hub.scheduling.snapshot import Snapshot, Waiting
+from fleet_hub.scheduling.snapshot import Waiting
 
 
 YIELDS_AFTER: Final = 3
 """Rejections after which a workload yields its turn, and again after as many more."""
 
-_Band = tuple[int, int]
+RANKED_EVERY_SECONDS: Final = 60.0
 
 
-def in_line_order(snapshot: Snapshot) -> tuple[Waiting, ...]:
-    """Return the waiting workloads in the order in which they get their turn."""
-    capacity = capacity_of(snapshot.machines)
-    used = used_by(snapshot, capacity)
-    bands: dict[_Band, list[Waiting]] = {}
-    for waiting in snapshot.waiting:
-        bands.setdefault(_band(waiting, snapshot.catalog), []).append(waiting)
-    return tuple(
-        waiting
-        for band in sorted(bands)
-        for waiting in _take_turns(bands[band], snapshot.catalog, capacity, used)
-    )
+class Place(NamedTuple):
+    """A place in the line; the least comes first."""
+
+    behind_priority: int
+    yields: int
+    share: float
+    asked_at: float
+    workload: str
 
 
-def _band(waiting: Waiting, catalog: Catalog) -> _Band:
-    profile = catalog.profile_named(waiting.profile)
-    priority = waiting.priority + (profile.priority if profile is not None else 0)
-    return -priority, waiting.rejections // YIELDS_AFTER
+class Line:
+    """Everybody who waits, in order."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        """Begin empty, with nothing known of anybody's use."""
+        self._catalog = catalog
+        self._capacity = Capacity(cpu_milli=0, memory_bytes=0, devices=0)
+        self._used: dict[int, float] = {}
+        self._owing: dict[tuple[int, int], float] = {}
+        """What each user's waiting workloads count, by priority."""
+        self._places: list[Place] = []
+        self._place_of: dict[str, Place] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the workloads in the order in which they get their turn."""
+        return (place.workload for place in self._places)
+
+    def place_of(self, workload: str) -> Place:
+        """Return the place of a workload that waits."""
+        return self._place_of[workload]
+
+    def join(self, waiting: Waiting, request: Request) -> None:
+        """Give *waiting* its place."""
+        user = waiting.principal.user_id
+        behind = -(waiting.priority + request.profile.priority)
+        weight = weight_of(waiting.principal, self._catalog.shares)
+        owing = self._owing.get((user, behind), 0.0)
+        place = Place(
+            behind_priority=behind,
+            yields=waiting.rejections // YIELDS_AFTER,
+            share=(self._used.get(user, 0.0) + owing) / weight,
+            asked_at=waiting.asked_at,
+            workload=waiting.workload,
+        )
+        self._owing[user, behind] = owing + self._entry(request)
+        insort(self._places, place)
+        self._place_of[waiting.workload] = place
+
+    def leave(self, waiting: Waiting, request: Request, *, starts: bool) -> None:
+        """Take *waiting* out; what *starts* counts as use from now on."""
+        place = self._place_of.pop(waiting.workload)
+        del self._places[bisect_left(self._places, place)]
+        user, entry = waiting.principal.user_id, self._entry(request)
+        self._owing[user, place.behind_priority] -= entry
+        if starts:
+            self._used[user] = self._used.get(user, 0.0) + entry
+
+    def rank(
+        self,
+        everybody: Iterable[tuple[Waiting, Request]],
+        capacity: Capacity,
+        used: Mapping[int, float],
+    ) -> None:
+        """Give everybody their place anew, by what users have had by now."""
+        self._capacity, self._used = capacity, dict(used)
+        self._owing.clear()
+        self._places.clear()
+        self._place_of.clear()
+        for waiting, request in sorted(everybody, key=_age):
+            self.join(waiting, request)
+
+    def _entry(self, request: Request) -> float:
+        return asked_rate(request.chosen, self._capacity) * ENTRY_SECONDS
 
 
-def _take_turns(
-    band: Iterable[Waiting],
-    catalog: Catalog,
-    capacity: Capacity,
-    used: Mapping[int, float],
-) -> Iterable[Waiting]:
-    queues: dict[int, list[Waiting]] = {}
-    for waiting in sorted(band, key=_age, reverse=True):
-        queues.setdefault(waiting.principal.user_id, []).append(waiting)
-    turns = [
-        (used.get(user, 0.0) / _weight(queue[-1], catalog), *_age(queue[-1]), user)
-        for user, queue in queues.items()
-    ]
-    heapq.heapify(turns)
-    while turns:
-        share, _, _, user = heapq.heappop(turns)
-        queue = queues[user]
-        waiting = queue.pop()
-        yield waiting
-        if queue:
-            share += _entry(waiting, catalog, capacity)
-            heapq.heappush(turns, (share, *_age(queue[-1]), user))
-
-
-def _age(waiting: Waiting) -> tuple[float, str]:
-    return waiting.asked_at, waiting.workload
-
-
-def _weight(waiting: Waiting, catalog: Catalog) -> float:
-    return weight_of(waiting.principal, catalog.shares)
-
-
-def _entry(waiting: Waiting, catalog: Catalog, capacity: Capacity) -> float:
-    """Return what *waiting* counts for its user's next turn."""
-    profile = catalog.profile_named(waiting.profile)
-    name = waiting.class_name or (profile.classes[0] if profile is not None else "")
-    chosen = catalog.class_named(name)
-    if chosen is None:
-        return 0.0
-    return asked_rate(chosen, capacity) * ENTRY_SECONDS / _weight(waiting, catalog)
+def _age(item: tuple[Waiting, Request]) -> tuple[float, str]:
+    return item[0].asked_at, item[0].workload

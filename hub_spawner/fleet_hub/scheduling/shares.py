@@ -14,7 +14,7 @@ from typing import Final
 
 from fleet_contracts.catalog import ResourceClass, Shares
 from fleet_contracts.workloads import Principal, Resources
-from fleet_hub.scheduling.snapshot import Allocation, MachineState, Snapshot, Usage
+from fleet_hub.scheduling.snapshot import Allocation, MachineState, Usage
 
 
 ENTRY_SECONDS: Final = 1800.0
@@ -92,18 +92,20 @@ def weight_of(principal: Principal, shares: Shares) -> float:
     )
 
 
-def used_by(snapshot: Snapshot, capacity: Capacity) -> Mapping[int, float]:
+def used_by(
+    usage: Mapping[int, Usage],
+    held: Iterable[Allocation],
+    *,
+    now: float,
+    capacity: Capacity,
+    half_life_seconds: float,
+) -> dict[int, float]:
     """Return each user's decayed use, running work included, before weights."""
-    half_life = snapshot.catalog.shares.half_life_seconds
-    used = {
-        user: decayed(usage, snapshot.now, half_life)
-        for user, usage in snapshot.usage.items()
-    }
-    for machine in snapshot.machines:
-        for allocation in machine.held:
-            used[allocation.user_id] = used.get(allocation.user_id, 0.0) + _accrued(
-                allocation, snapshot.now, capacity, half_life
-            )
+    used = {user: decayed(item, now, half_life_seconds) for user, item in usage.items()}
+    for allocation in held:
+        used[allocation.user_id] = used.get(allocation.user_id, 0.0) + _accrued(
+            allocation, now, capacity, half_life_seconds
+        )
     return used
 
 

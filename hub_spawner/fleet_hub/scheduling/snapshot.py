@@ -102,6 +102,15 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Where a waiting workload has a promise: it starts there by *start*."""
+
+    machine: str
+    driver: DriverName
+    start: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """One workload in the line."""
 
@@ -122,6 +131,8 @@ class Waiting:
     """How often it was rejected: one that everybody rejects yields its turn."""
     promise: float | None = None
     """The "no later than" it was given; it only ever moves earlier."""
+    reservation: Reservation | None = None
+    """Where that promise is kept; given back so that a restart breaks none."""
     model: ModelVerdict | None = None
 
 

@@ -1,0 +1,369 @@
+"""All machines, grouped by what makes them interchangeable, and who may use which.
+
+The fleet changes one machine at a time.  What a request could use of it is worked out
+once for each kind of asker and kept until the structure changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from fleet_contracts.catalog import Relation
+from fleet_contracts.trust import relation_of
+from fleet_contracts.workloads import Principal
+from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.outlooks import Outlook, Outlooks
+from fleet_hub.scheduling.pools import Entry, Found, Horizon, Pool
+from fleet_hub.scheduling.profile import FOREVER
+from fleet_hub.scheduling.signatures import Signature, signature_of
+from fleet_hub.scheduling.snapshot import MachineState, Pin
+from fleet_hub.scheduling.trouble import Context, machine_trouble
+from fleet_hub.scheduling.vectors import Need
+
+
+MOST_RUNNERS_UP: Final = 3
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """The machines of one signature."""
+
+    signature: Signature
+    pool: Pool = field(default_factory=Pool)
+    by_owner: dict[str, Pool] = field(default_factory=dict)
+    owners: dict[str, set[str]] = field(default_factory=dict)
+    """The names of each owner's machines, troubled ones included."""
+    troubled: dict[str, Entry] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A part of the fleet that a request could use, and how."""
+
+    horizon: Horizon
+    spared: bool
+    """It has accelerators that the request does not want: others come first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Interest:
+    """What one kind of asker could use for one request."""
+
+    request: Request
+    principal: Principal
+    """Any of those who are alike in this."""
+    pin: Pin | None
+    views: tuple[View, ...]
+    view_of: Mapping[Pool, View]
+    outlooks: tuple[tuple[Group, Relation, Outlook], ...]
+    """Each group as the asker's relation sees it; their own machines apart."""
+    structure: int
+    """The fleet's structure that this was worked out for."""
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no machine will ever do, as things are; asked of a fleet with some."""
+        return all(outlook.hopeless for _, _, outlook in self.outlooks)
+
+
+class Fleet:
+    """Every machine that is enrolled, and what is held and promised of each."""
+
+    def __init__(self, context: Context) -> None:
+        """Begin without machines."""
+        self.entries: dict[str, Entry] = {}
+        self.groups: dict[str, Group] = {}
+        self.context = context
+        self.structure = 0
+        """Changes when what somebody could use may have changed."""
+        self._outlooks = Outlooks(trust=context.trust)
+        self._owners: Counter[str] = Counter()
+        self._members = False
+        """Whether any machine has members: then everybody may differ."""
+        self._interests: dict[object, Interest] = {}
+
+    def put(self, machine: MachineState) -> Entry:
+        """Add *machine*, or replace what was known of it.
+
+        Promises on it are kept in the same entry; a new entry has none.
+        """
+        old = self.entries.get(machine.name)
+        if old is not None and _alike(old.machine, machine):
+            signature = old.signature
+        else:
+            signature = signature_of(machine)
+        if old is not None:
+            is_same = signature.key == old.signature.key
+            if is_same and old.machine.owner == machine.owner:
+                self._refresh(old, machine, signature)
+                return old
+            self.remove(machine.name)
+        entry = Entry(
+            machine=machine,
+            signature=signature,
+            free=signature.capacity(machine.facts),
+        )
+        for allocation in machine.held:
+            entry.hold(allocation)
+        self.entries[machine.name] = entry
+        self._join(entry)
+        return entry
+
+    def remove(self, name: str) -> Entry:
+        """Take a machine out, with everything on it."""
+        entry = self.entries.pop(name)
+        owner, group = entry.machine.owner, self.groups[entry.signature.key]
+        self._leave(entry, group)
+        group.owners[owner].discard(name)
+        self._owners[owner] -= 1
+        if not group.owners[owner]:
+            del group.owners[owner], group.by_owner[owner]
+        if not group.owners:
+            del self.groups[entry.signature.key]
+        self.structure += 1
+        return entry
+
+    def judge_trouble(self, name: str) -> None:
+        """Look again whether a machine takes work."""
+        entry = self.entries[name]
+        trouble = machine_trouble(entry.machine, self.context)
+        changes = (trouble is None) != (entry.trouble is None)
+        group = self.groups[entry.signature.key]
+        if changes:
+            self._leave(entry, group)
+        entry.trouble = trouble
+        if changes:
+            self._enter(entry, group)
+
+    def interest(
+        self, request: Request, principal: Principal, pin: Pin | None
+    ) -> Interest:
+        """Return what such an asker could use for *request*."""
+        is_known = self._owners[principal.name] > 0 or self._members
+        key = (
+            id(request),
+            principal.name if is_known else "",
+            principal.groups if is_known else (),
+            None if pin is None else (pin.machine, pin.driver),
+        )
+        found = self._interests.get(key)
+        if found is None or found.structure != self.structure:
+            found = self._look(request, principal, pin)
+            self._interests[key] = found
+        return found
+
+    def outlook(
+        self, group: Group, request: Request, relation: Relation, pin: Pin | None
+    ) -> Outlook:
+        """Return what *group*'s signature answers to such a request."""
+        driver = None if pin is None else pin.driver
+        return self._outlooks.of(group.signature, request, relation, driver)
+
+    def soonest(
+        self, interest: Interest, now: float, excluded: Container[str]
+    ) -> Found | None:
+        """Return the first opening in the fleet; of equal ones the first by name."""
+        if interest.pin is not None:
+            return self.on_machine(interest, interest.pin.machine, now)
+        found = (view.horizon.soonest(now, excluded) for view in interest.views)
+        return min(
+            (item for item in found if item is not None),
+            key=lambda item: (item.start, item.machine),
+            default=None,
+        )
+
+    def best_now(
+        self, interest: Interest, now: float, excluded: Container[str]
+    ) -> tuple[Found, tuple[int, ...], tuple[str, ...]] | None:
+        """Return the best machine that has room now, its score, and the runners-up."""
+        if interest.pin is not None:
+            found = self.on_machine(interest, interest.pin.machine, now)
+            return None if found is None or found.start > now else (found, (), ())
+        fits = sorted(
+            (fit for view in interest.views for fit in _tightest(view, now, excluded)),
+            key=lambda fit: fit[:2],
+        )
+        if not fits:
+            return None
+        score, name, horizon = fits[0]
+        found = self.entries[name].first(horizon.needs, horizon.seconds, now)
+        others = dict.fromkeys(other for _, other, _ in fits if other != name)
+        runners_up = tuple(islice(others, MOST_RUNNERS_UP))
+        return None if found is None else (found, score, runners_up)
+
+    def on_machine(
+        self,
+        interest: Interest,
+        name: str,
+        now: float,
+        *,
+        without: Container[str] = (),
+    ) -> Found | None:
+        """Return the first opening on one machine, beside promises not of *without*."""
+        entry = self.entries.get(name)
+        if entry is None or entry.trouble is not None:
+            return None
+        needs = self.needs_on(interest, entry)
+        return entry.first(needs, interest.request.hold_seconds, now, without=without)
+
+    def start_on(self, interest: Interest, name: str, now: float) -> float:
+        """Return when there is room on one machine, beside all promises."""
+        entry = self.entries.get(name)
+        if entry is None:
+            return FOREVER
+        if interest.pin is not None:
+            found = self.on_machine(interest, name, now)
+            return FOREVER if found is None else found.start
+        return min(
+            (
+                interest.view_of[pool].horizon.start_on(name, now)
+                for pool in entry.pools
+                if pool in interest.view_of
+            ),
+            default=FOREVER,
+        )
+
+    def needs_on(self, interest: Interest, entry: Entry) -> tuple[Need, ...]:
+        """Return what the asker would need on this machine; empty: it cannot be."""
+        if interest.pin is not None and interest.pin.machine != entry.machine.name:
+            return ()
+        outlook = self.outlook_on(interest, entry)
+        return outlook.needs if outlook.placeable else ()
+
+    def outlook_on(self, interest: Interest, entry: Entry) -> Outlook:
+        """Return what this machine's signature answers to the asker."""
+        group = self.groups[entry.signature.key]
+        relation = _relation(interest.principal, group, entry.machine.owner)
+        return self.outlook(group, interest.request, relation, interest.pin)
+
+    def _look(
+        self, request: Request, principal: Principal, pin: Pin | None
+    ) -> Interest:
+        outlooks = tuple(self._outlooks_for(request, principal, pin))
+        views = []
+        for group, relation, outlook in outlooks:
+            if not outlook.placeable or pin is not None:
+                continue
+            is_own = relation is Relation.OWNER
+            pool = group.by_owner[principal.name] if is_own else group.pool
+            views.append(
+                View(
+                    horizon=pool.horizon(outlook.needs, request.hold_seconds),
+                    spared=group.signature.accelerated and not request.chosen.devices,
+                )
+            )
+        return Interest(
+            request=request,
+            principal=principal,
+            pin=pin,
+            views=tuple(views),
+            view_of={view.horizon.pool: view for view in views},
+            outlooks=outlooks,
+            structure=self.structure,
+        )
+
+    def _outlooks_for(
+        self, request: Request, principal: Principal, pin: Pin | None
+    ) -> Iterator[tuple[Group, Relation, Outlook]]:
+        if pin is not None:
+            entry = self.entries.get(pin.machine)
+            if entry is not None:
+                group = self.groups[entry.signature.key]
+                relation = _relation(principal, group, entry.machine.owner)
+                yield group, relation, self.outlook(group, request, relation, pin)
+            return
+        for _, group in sorted(self.groups.items()):
+            owners = group.owners.keys()
+            if principal.name in owners:
+                owner = Relation.OWNER
+                yield group, owner, self.outlook(group, request, owner, pin)
+            if owners - {principal.name}:
+                relation = _relation(principal, group, None)
+                yield group, relation, self.outlook(group, request, relation, pin)
+
+    def _refresh(
+        self, entry: Entry, machine: MachineState, signature: Signature
+    ) -> None:
+        """Follow what changed of a machine whose signature stays."""
+        entry.machine, entry.signature = machine, signature
+        held = {allocation.workload: allocation for allocation in machine.held}
+        for workload in entry.allocations.keys() - held.keys():
+            entry.release(workload)
+        for workload, allocation in held.items():
+            if entry.allocations.get(workload) is not allocation:
+                entry.hold(allocation)
+        entry.recount()
+        self.judge_trouble(machine.name)
+
+    def _join(self, entry: Entry) -> None:
+        name, owner = entry.machine.name, entry.machine.owner
+        group = self.groups.get(entry.signature.key)
+        if group is None:
+            group = self.groups[entry.signature.key] = Group(signature=entry.signature)
+        group.owners.setdefault(owner, set()).add(name)
+        group.by_owner.setdefault(owner, Pool())
+        self._owners[owner] += 1
+        sharing = entry.signature.sharing
+        self._members = self._members or bool(sharing.users or sharing.groups)
+        self.structure += 1
+        entry.trouble = machine_trouble(entry.machine, self.context)
+        self._enter(entry, group)
+
+    def _enter(self, entry: Entry, group: Group) -> None:
+        """Let a machine take work, if nothing troubles it."""
+        if entry.trouble is None:
+            entry.pools = (group.pool, group.by_owner[entry.machine.owner])
+            for pool in entry.pools:
+                pool.add(entry)
+        else:
+            group.troubled[entry.machine.name] = entry
+
+    def _leave(self, entry: Entry, group: Group) -> None:
+        """Let a machine take no work."""
+        for pool in entry.pools:
+            pool.remove(entry)
+        entry.pools = ()
+        group.troubled.pop(entry.machine.name, None)
+
+
+def _relation(principal: Principal, group: Group, owner: str | None) -> Relation:
+    """Return how *principal* stands to the group's machines of *owner*.
+
+    Without an owner: to the machines that are not their own.
+    """
+    sharing = group.signature.sharing
+    return relation_of(
+        principal,
+        owner=owner if owner is not None else "",
+        users=sharing.users,
+        groups=sharing.groups,
+    )
+
+
+def _tightest(
+    view: View, now: float, excluded: Container[str]
+) -> Iterator[tuple[tuple[int, ...], str, Horizon]]:
+    """Yield the view's machines that have room now, the tightest first, a few only."""
+    horizon = view.horizon
+    soonest = horizon.soonest(now, excluded)
+    if soonest is None or soonest.start > now:
+        return
+    fits = (
+        ((int(view.spared), *score), name, horizon)
+        for score, name in horizon.pool.tightest(horizon.needs)
+        if name not in excluded and horizon.start_on(name, now) <= now
+    )
+    yield from islice(fits, 1 + MOST_RUNNERS_UP)
+
+
+def _alike(old: MachineState, new: MachineState) -> bool:
+    """Return whether both have the same signature for sure, without working it out."""
+    return (
+        old.facts is new.facts
+        and old.labels == new.labels
+        and old.sharing == new.sharing
+    )

@@ -1,0 +1,72 @@
+"""Of many machines' answers, which one came closest to yes?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from fleet_contracts.reasons import FACTS, Explanation, Reason, ReasonKind
+
+
+HOPELESS: Final = frozenset({ReasonKind.NEVER, ReasonKind.NOT_ALLOWED})
+"""Kinds of "no" that waiting cannot clear."""
+
+ORDER: Final = (
+    Reason.DATA_NOT_LOCAL,
+    Reason.ACCELERATOR_MISMATCH,
+    Reason.OS_MISMATCH,
+    Reason.RUNTIME_NONE_MATCHES,
+    Reason.RUNTIME_MISSING,
+    Reason.MODEL_INVALID,
+    Reason.DRIVER_UNAVAILABLE,
+    Reason.SANDBOX_MISSING,
+    Reason.SUPPORT_MISSING,
+    Reason.CAPABILITY_MISSING,
+    Reason.GPU_COUNT_TOO_SMALL,
+    Reason.DEVICE_MODEL_MISMATCH,
+    Reason.COMPUTE_CAPABILITY_TOO_LOW,
+    Reason.VRAM_TOO_SMALL,
+    Reason.DRIVER_TOO_OLD,
+    Reason.CPU_TOO_SMALL,
+    Reason.MEMORY_TOO_SMALL,
+    Reason.LABEL_MISMATCH,
+    # What could run it and may not comes closer than what could not.
+    Reason.NOT_IN_AUDIENCE,
+    Reason.OWNER_FORBIDS,
+    Reason.ISOLATION_TOO_WEAK,
+    Reason.DISK_TOO_SMALL,
+    Reason.CAPABILITIES_UNKNOWN,
+    Reason.AGENT_REJECTED,
+    Reason.OFFLINE,
+    Reason.AGENT_TOO_OLD,
+    Reason.CONTROLLER_RECOVERING,
+    Reason.DRAINING,
+    Reason.QUARANTINED,
+    Reason.UNHEALTHY,
+    Reason.GPU_BUSY,
+    Reason.METAL_BUSY,
+    Reason.CPU_BUSY,
+    Reason.MEMORY_BUSY,
+    Reason.DISK_BUSY,
+    Reason.BEHIND,
+)
+"""How far a machine came before it said no: later is nearer."""
+
+_DISTANCE: Final = {reason: distance for distance, reason in enumerate(ORDER)}
+
+
+def is_hopeless(explanation: Explanation) -> bool:
+    """Return whether waiting cannot clear *explanation*."""
+    return FACTS[explanation.reason].kind in HOPELESS
+
+
+def nearness(reason: Reason) -> tuple[bool, int]:
+    """Return how near a miss is: the greatest is the headline among machines."""
+    return FACTS[reason].kind not in HOPELESS, _DISTANCE.get(reason, -1)
+
+
+def nearest(explanations: Iterable[Explanation]) -> Explanation | None:
+    """Return the nearest miss; of equal ones the first."""
+    return max(
+        explanations, key=lambda explanation: nearness(explanation.reason), default=None
+    )

@@ -1,0 +1,161 @@
+"""Can machines of this signature ever run this request, and what would it take?
+
+The answer is kept with its reasons and numbers, never as a bare yes or no: the tenth
+machine of a signature explains itself as well as the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from fleet_contracts.catalog import Relation, TrustPolicy
+from fleet_contracts.devices import reserves_metal
+from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.workloads import Accelerator, DriverName
+from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.device_filters import devices_of_kind, suits
+from fleet_hub.scheduling.filters import FILTERS, Candidate
+from fleet_hub.scheduling.nearness import is_hopeless, nearest
+from fleet_hub.scheduling.signatures import Signature, type_of
+from fleet_hub.scheduling.vectors import Need
+
+
+DRIVER_ORDER: Final = (
+    DriverName.NATIVE,
+    DriverName.DOCKER,
+    DriverName.KUBERNETES,
+    DriverName.SIMULATION,
+)
+"""Which driver is taken where several fit: the least overhead first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a signature answers to a request of one relation."""
+
+    needs: tuple[Need, ...]
+    """One for each driver that could run it, the preferred driver first."""
+    misses: tuple[Explanation, ...]
+    """Why the other drivers cannot."""
+    unhealthy: Explanation | None
+    """Devices that would be needed do not work at the moment."""
+
+    @property
+    def placeable(self) -> bool:
+        """Whether anything can be placed there now, room aside."""
+        return bool(self.needs) and self.unhealthy is None
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether waiting can clear none of it."""
+        return not self.needs and all(map(is_hopeless, self.misses))
+
+    @property
+    def nearest_miss(self) -> Explanation:
+        """The miss that came closest; asked only where nothing is needed."""
+        return nearest(self.misses) or Explanation(reason=Reason.DATA_NOT_LOCAL)
+
+
+@dataclass(slots=True)
+class Outlooks:
+    """Every outlook that was ever asked for, under one trust policy."""
+
+    trust: TrustPolicy
+    known: dict[tuple[str, int, Relation, DriverName | None], Outlook] = field(
+        default_factory=dict
+    )
+    requests: dict[int, Request] = field(default_factory=dict)
+    """Keeps the requests alive whose identity is a key."""
+
+    def of(
+        self,
+        signature: Signature,
+        request: Request,
+        relation: Relation,
+        driver: DriverName | None = None,
+    ) -> Outlook:
+        """Return the outlook, through any driver or through *driver* only."""
+        key = (signature.key, id(request), relation, driver)
+        found = self.known.get(key)
+        if found is None:
+            self.requests[id(request)] = request
+            drivers = DRIVER_ORDER if driver is None else (driver,)
+            found = _look(signature, request, relation, drivers, self.trust)
+            self.known[key] = found
+        return found
+
+
+def _look(
+    signature: Signature,
+    request: Request,
+    relation: Relation,
+    drivers: tuple[DriverName, ...],
+    trust: TrustPolicy,
+) -> Outlook:
+    needs: list[Need] = []
+    misses: list[Explanation] = []
+    for driver in drivers:
+        candidate = Candidate(
+            request=request,
+            driver=driver,
+            facts=signature.facts,
+            labels=signature.labels,
+            sharing=signature.sharing,
+            relation=relation,
+            trust=trust,
+        )
+        found = (check(candidate) for check in FILTERS)
+        miss = next((item for item in found if item is not None), None)
+        if miss is None:
+            needs.append(_need(signature, request, driver))
+        else:
+            misses.append(miss)
+    return Outlook(
+        needs=tuple(needs),
+        misses=tuple(misses),
+        unhealthy=_unhealthy(signature, request),
+    )
+
+
+def _unhealthy(signature: Signature, request: Request) -> Explanation | None:
+    """Return that too few of the suitable devices work; None: enough do."""
+    chosen = request.chosen
+    healthy = sum(
+        device.usable and suits(device, chosen)
+        for device in devices_of_kind(signature.facts, chosen.accelerator)
+    )
+    if healthy >= chosen.devices:
+        return None
+    return Explanation(
+        reason=Reason.UNHEALTHY,
+        requested=chosen.devices,
+        capacity=healthy,
+        unit="devices",
+    )
+
+
+def _need(signature: Signature, request: Request, driver: DriverName) -> Need:
+    chosen = request.chosen
+    metal = reserves_metal(
+        os=signature.facts.os, driver=driver, accelerator=chosen.accelerator
+    )
+    suitable = {
+        type_of(device)
+        for device in devices_of_kind(signature.facts, chosen.accelerator)
+        if device.usable and device.uuid is not None and suits(device, chosen)
+    }
+    by_uuid = chosen.accelerator in {Accelerator.CUDA, Accelerator.ROCM}
+    return Need(
+        driver=driver,
+        fixed=(
+            chosen.cpu_milli,
+            chosen.memory_bytes,
+            chosen.disk_bytes,
+            int(metal),
+        ),
+        devices=chosen.devices if by_uuid else 0,
+        types=tuple(sorted(signature.position(kind) for kind in suitable))
+        if by_uuid
+        else (),
+    )

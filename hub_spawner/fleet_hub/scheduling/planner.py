@@ -1,0 +1,405 @@
+"""The engine: follows the fleet event by event and decides what can be decided.
+
+Every waiting workload gets, as far as holders have ends, a promise: a machine and a
+time by which it starts there.  Others start before it only where that keeps every
+promise (conservative backfill).  A promise only ever moves earlier; it moves later
+only when something took its ground away, and then the cause is told.
+
+It has no clock and no I/O: equal calls give equal decisions.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from fleet_contracts.catalog import Catalog
+from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.choice import Request, resolve
+from fleet_hub.scheduling.decisions import Placement, Plan, Refusal
+from fleet_hub.scheduling.fleet import Fleet, Interest
+from fleet_hub.scheduling.line import RANKED_EVERY_SECONDS, Line
+from fleet_hub.scheduling.placing import placement_of, promised_allocation
+from fleet_hub.scheduling.pools import SLACK_SECONDS, Found
+from fleet_hub.scheduling.profile import FOREVER
+from fleet_hub.scheduling.promises import Promises, broken
+from fleet_hub.scheduling.quotas import Totals, held_amounts, quota_in_use
+from fleet_hub.scheduling.shares import capacity_of, used_by
+from fleet_hub.scheduling.snapshot import Allocation, MachineState, Usage, Waiting
+from fleet_hub.scheduling.survey import never_answer
+from fleet_hub.scheduling.trouble import Context
+from fleet_hub.scheduling.waiter import Waiter
+
+
+MOST_PROMISES: Final = 1000
+"""Promises kept at once: who comes after them waits without a time."""
+
+NOTICEABLE_SECONDS: Final = 1.0
+"""An earlier time by less than this is not worth moving a promise for."""
+
+
+class Planner:
+    """One fleet and its line, kept from event to event."""
+
+    def __init__(self, catalog: Catalog, *, now: float, names_visible: bool = True):
+        """Begin with an empty fleet and nobody in the line."""
+        self.catalog = catalog
+        self.now = now
+        self.fleet = Fleet(
+            Context(now=now, trust=catalog.trust, names_visible=names_visible)
+        )
+        self.line = Line(catalog)
+        self.waiters: dict[str, Waiter] = {}
+        self.held = Totals()
+        self.promises = Promises(self.fleet, self.line, self.waiters)
+        self.usage: Mapping[int, Usage] = {}
+        self._requests: dict[object, Request] = {}
+        self._alike: dict[Interest, dict[str, Waiter]] = {}
+        self._structure = -1
+        self._ranked_at: float | None = None
+        self._changed: set[str] = set()
+        self._pending: set[str] = set()
+        self._alarms: list[tuple[float, str, str]] = []
+        self._placements: list[Placement] = []
+        self._refusals: list[Refusal] = []
+
+    # Events.  Each may be followed by others; ``decide`` looks at all of them.
+
+    def put_machine(self, machine: MachineState) -> None:
+        """A machine was enrolled, or something about it changed."""
+        old = self.fleet.entries.get(machine.name)
+        before = [] if old is None else list(old.allocations.values())
+        entry = self.fleet.put(machine)
+        self._count(before, entry.allocations.values())
+        for allocation in entry.allocations.values():
+            self._watch(allocation.ends_by, machine.name)
+        until = machine.quarantined_until
+        if until is not None:
+            heapq.heappush(self._alarms, (until, machine.name, ""))
+        self._changed.add(machine.name)
+
+    def remove_machine(self, name: str) -> None:
+        """A machine was taken out of the fleet."""
+        self._count(self.fleet.remove(name).allocations.values(), ())
+        self._changed.add(name)
+
+    def release(self, machine: str, workload: str) -> None:
+        """A machine confirmed that nothing of *workload* runs there any more."""
+        entry = self.fleet.entries[machine]
+        allocation = entry.allocations.get(workload)
+        if allocation is not None:
+            entry.release(workload)
+            self._count([allocation], ())
+            self._changed.add(machine)
+
+    def ask(self, waiting: Waiting) -> None:
+        """A workload joined the line, or something about its request changed."""
+        old = self.waiters.get(waiting.workload)
+        if old is not None:
+            self._remove(old)
+        request = self._resolve(waiting)
+        if isinstance(request, Explanation):
+            self._refusals.append(
+                Refusal(workload=waiting.workload, explanation=request)
+            )
+            return
+        promise = waiting.promise if old is None else old.promise
+        waiter = Waiter(waiting=waiting, request=request, promise=promise)
+        self.waiters[waiting.workload] = waiter
+        self.line.join(waiting, request)
+        self._alike.setdefault(self.interest_of(waiter), {})[waiting.workload] = waiter
+        self._pending.add(waiting.workload)
+
+    def leave(self, workload: str) -> None:
+        """A workload left the line by itself."""
+        waiter = self.waiters.get(workload)
+        if waiter is not None:
+            self._remove(waiter)
+
+    def recover(self, *, recovering: bool) -> None:
+        """Say whether silent machines may still be about to report."""
+        if recovering != self.fleet.context.recovering:
+            self.fleet.context = replace(self.fleet.context, recovering=recovering)
+            for name in self.fleet.entries:
+                self.fleet.judge_trouble(name)
+
+    def restore_promises(self) -> None:
+        """Keep the promises of an earlier run where their ground is still there.
+
+        May be called once, after the machines and the line are complete.
+        """
+        waiters = (self.waiters[name] for name in sorted(self._pending))
+        kept = [item for item in waiters if item.waiting.reservation is not None]
+        for waiter in sorted(kept, key=lambda item: item.promise or FOREVER):
+            if self.promises.restore(waiter, self.interest_of(waiter), self.now):
+                self._after_promise(waiter)
+
+    # Deciding.
+
+    def decide(self, now: float) -> Plan:
+        """Decide everything that can be decided now; waits are told by ``telling``."""
+        self._pass_time(now)
+        self._refuse_the_hopeless()
+        while self._changed or self._pending:
+            changed, self._changed = self._changed, set()
+            for name in sorted(changed):
+                lost = self.promises.check(name, now)
+                self._pending.update(waiter.workload for waiter in lost)
+            pending, self._pending = self._pending, set()
+            for waiter in self._turns(changed, pending):
+                self._take_turn(waiter, changed, is_new=waiter.workload in pending)
+        placements, self._placements = self._placements, []
+        refusals, self._refusals = self._refusals, []
+        return Plan(
+            placements=tuple(placements),
+            refusals=tuple(refusals),
+            look_again_at=self._alarms[0][0] if self._alarms else None,
+        )
+
+    @contextmanager
+    def imagine(self, waiting: Waiting) -> Iterator[Waiter | Explanation]:
+        """Put *waiting* into the line for a question, and take it out again.
+
+        Nothing is decided meanwhile.
+        """
+        request = self._resolve(waiting)
+        if isinstance(request, Explanation):
+            yield request
+            return
+        waiter = Waiter(waiting=waiting, request=request)
+        self.waiters[waiting.workload] = waiter
+        self.line.join(waiting, request)
+        try:
+            yield waiter
+        finally:
+            self.line.leave(waiting, request, starts=False)
+            del self.waiters[waiting.workload]
+
+    def interest_of(self, waiter: Waiter) -> Interest:
+        """Return what the fleet has for *waiter*."""
+        return self.fleet.interest(
+            waiter.request, waiter.waiting.principal, waiter.waiting.pin
+        )
+
+    def seek(self, waiter: Waiter) -> tuple[Found | None, list[Waiter]]:
+        """Return the first opening, and whose lower promises it would take.
+
+        Nothing is changed: a what-if asks here too.
+        """
+        interest, excluded = self.interest_of(waiter), waiter.waiting.rejected_by
+        found = self.fleet.soonest(interest, self.now, excluded)
+        if found is not None and found.start <= self.now:
+            return found, []
+        return self.promises.sooner_for(waiter, interest, found, self.now)
+
+    def quota_of(self, waiter: Waiter) -> Explanation | None:
+        """Return the quota that keeps *waiter* from being placed now."""
+        return quota_in_use(
+            self.catalog, waiter.waiting.principal, waiter.request.chosen, self.held
+        )
+
+    def _resolve(self, waiting: Waiting) -> Request | Explanation:
+        return resolve(
+            self.catalog,
+            waiting.principal,
+            waiting.profile,
+            waiting.class_name,
+            waiting.model,
+            known=self._requests,
+        )
+
+    def _pass_time(self, now: float) -> None:
+        self.now = now
+        self.fleet.context = replace(self.fleet.context, now=now)
+        while self._alarms and self._alarms[0][0] <= now:
+            _, machine, workload = heapq.heappop(self._alarms)
+            waiter = self.waiters.get(workload)
+            if waiter is not None and waiter.start <= now:
+                self._pending.add(workload)
+            elif machine in self.fleet.entries:
+                self.fleet.judge_trouble(machine)
+                self._changed.add(machine)
+        if self._ranked_at is None or now - self._ranked_at >= RANKED_EVERY_SECONDS:
+            self._rank()
+
+    def _rank(self) -> None:
+        self._ranked_at = self.now
+        entries = self.fleet.entries.values()
+        capacity = capacity_of(entry.machine for entry in entries)
+        used = used_by(
+            self.usage,
+            (item for entry in entries for item in entry.allocations.values()),
+            now=self.now,
+            capacity=capacity,
+            half_life_seconds=self.catalog.shares.half_life_seconds,
+        )
+        everybody = [(item.waiting, item.request) for item in self.waiters.values()]
+        self.line.rank(everybody, capacity, used)
+
+    def _refuse_the_hopeless(self) -> None:
+        """Refuse what no machine will ever run; looked at when the structure changes."""
+        names: Iterable[str] = list(self._pending)
+        if self._structure != self.fleet.structure:
+            self._structure = self.fleet.structure
+            names = list(self.waiters)
+            self._alike.clear()
+            for waiter in self.waiters.values():
+                alike = self._alike.setdefault(self.interest_of(waiter), {})
+                alike[waiter.workload] = waiter
+        for name in sorted(names):
+            if name in self.waiters and self.fleet.entries:
+                self._refuse_if_hopeless(self.waiters[name])
+
+    def _refuse_if_hopeless(self, waiter: Waiter) -> None:
+        answer = never_answer(self.fleet, self.interest_of(waiter), waiter)
+        if answer is not None:
+            self._remove(waiter)
+            self._refusals.append(Refusal(workload=waiter.workload, explanation=answer))
+
+    def _turns(self, changed: set[str], pending: set[str]) -> list[Waiter]:
+        """Return who could start or start sooner now, in the order of the line."""
+        names = {name for name in pending if name in self.waiters}
+        for machine in changed:
+            names |= self.promises.on_machine(machine)
+        is_full = len(self.promises) >= MOST_PROMISES
+        for interest, alike in self._alike.items():
+            start = min(
+                (self.fleet.start_on(interest, name, self.now) for name in changed),
+                default=FOREVER,
+            )
+            if start == FOREVER:
+                continue
+            for name, waiter in alike.items():
+                if start < waiter.start - NOTICEABLE_SECONDS and (
+                    start <= self.now or waiter.found is not None or not is_full
+                ):
+                    names.add(name)
+        return [self.waiters[name] for name in sorted(names, key=self.line.place_of)]
+
+    def _take_turn(self, waiter: Waiter, changed: set[str], *, is_new: bool) -> None:
+        waiter.quota = self.quota_of(waiter)
+        if waiter.quota is not None:
+            self._withdraw(waiter, broken("quota", None))
+            return
+        if is_new:
+            if waiter.found is not None and waiter.start > self.now:
+                return
+            found, displaced = self.seek(waiter)
+        else:
+            found, displaced = self._improvement(waiter, changed), []
+        if found is None:
+            if is_new:
+                self._withdraw(waiter, waiter.lost)
+        elif found.start <= self.now:
+            self._start(waiter, found, displaced)
+        elif (
+            displaced or waiter.found is not None or len(self.promises) < MOST_PROMISES
+        ):
+            self._promise(waiter, found, displaced)
+
+    def _improvement(self, waiter: Waiter, changed: set[str]) -> Found | None:
+        """Return a better opening on one of the *changed* machines; None: there is none."""
+        interest = self.interest_of(waiter)
+        best: Found | None = None
+        for name in sorted(changed - waiter.waiting.rejected_by.keys()):
+            here = self.fleet.on_machine(
+                interest, name, self.now, without=(waiter.workload,)
+            )
+            if here is not None and (best is None or here.start < best.start):
+                best = here
+        if best is None or best.start >= waiter.start - NOTICEABLE_SECONDS:
+            return None
+        return best
+
+    def _promise(self, waiter: Waiter, found: Found, displaced: list[Waiter]) -> None:
+        freed = None if waiter.found is None else waiter.found.machine
+        if displaced:
+            lost = self.promises.displace(displaced, waiter, found, self.now)
+            self._pending.update(other.workload for other in lost)
+        else:
+            self.promises.make(waiter, found)
+        if freed is not None:
+            self._changed.add(freed)
+        self._after_promise(waiter)
+
+    def _after_promise(self, waiter: Waiter) -> None:
+        """Compare a promise with what was said before, and remember when it is due."""
+        start, said = waiter.start, waiter.promise
+        if said is not None and start > said + NOTICEABLE_SECONDS:
+            waiter.broken = waiter.lost or broken("restarted", None)
+            waiter.promise = start
+        else:
+            waiter.promise = start if said is None else min(said, start)
+        waiter.lost = None
+        machine = "" if waiter.found is None else waiter.found.machine
+        heapq.heappush(self._alarms, (start, machine, waiter.workload))
+
+    def _withdraw(self, waiter: Waiter, cause: Explanation | None) -> None:
+        """Nothing can be promised to *waiter* any more."""
+        freed = self.promises.take_back(waiter)
+        if freed is not None:
+            self._changed.add(freed)
+        if waiter.promise is not None:
+            waiter.broken, waiter.promise = cause or broken("restarted", None), None
+        waiter.lost = None
+
+    def _start(self, waiter: Waiter, found: Found, displaced: list[Waiter]) -> None:
+        freed = self.promises.take_back(waiter)
+        if freed is not None:
+            self._changed.add(freed)
+        score: tuple[int, ...] = ()
+        runners_up: tuple[str, ...] = ()
+        if displaced:
+            lost = self.promises.displace(displaced, waiter, found, self.now)
+            self._pending.update(other.workload for other in lost)
+            self.promises.take_back(waiter)
+        else:
+            best = self.fleet.best_now(
+                self.interest_of(waiter), self.now, waiter.waiting.rejected_by
+            )
+            if best is not None:
+                found, score, runners_up = best
+        entry = self.fleet.entries[found.machine]
+        placement = placement_of(
+            waiter, entry, found, score=score, runners_up=runners_up, now=self.now
+        )
+        allocation = promised_allocation(waiter, placement, self.now)
+        entry.hold(allocation)
+        self._count((), [allocation])
+        self._watch(allocation.ends_by, found.machine)
+        self._remove(waiter, starts=True)
+        self._placements.append(placement)
+
+    def _remove(self, waiter: Waiter, *, starts: bool = False) -> None:
+        freed = self.promises.take_back(waiter)
+        if freed is not None:
+            self._changed.add(freed)
+        self.line.leave(waiter.waiting, waiter.request, starts=starts)
+        del self.waiters[waiter.workload]
+        self._pending.discard(waiter.workload)
+        for alike in self._alike.values():
+            alike.pop(waiter.workload, None)
+
+    def _count(self, gone: Iterable[Allocation], come: Iterable[Allocation]) -> None:
+        """Follow what users and groups hold; who waits for a quota is looked at again."""
+        freed: set[str] = set()
+        for allocation in gone:
+            self.held.remove(
+                allocation.owner, allocation.groups, held_amounts(allocation)
+            )
+            freed.update((allocation.owner, *allocation.groups))
+        for allocation in come:
+            self.held.add(allocation.owner, allocation.groups, held_amounts(allocation))
+        if freed:
+            self._pending.update(
+                name
+                for name, waiter in self.waiters.items()
+                if waiter.quota is not None and waiter.quota.subject in freed
+            )
+
+    def _watch(self, ends_by: float | None, machine: str) -> None:
+        if ends_by is not None:
+            heapq.heappush(self._alarms, (ends_by + SLACK_SECONDS, machine, ""))

@@ -1,0 +1,286 @@
+"""Machines of one signature, arranged so that the best one is found without a scan.
+
+A pool holds the machines that take work at the moment.  Buckets of equal free amounts
+find the tightest fit now; a horizon for each need finds the first to have room later.
+Both give what a full scan would give: nothing is sampled.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.profile import FOREVER, Claim, Hold, Opening, earliest
+from fleet_hub.scheduling.signatures import Signature
+from fleet_hub.scheduling.snapshot import Allocation, MachineState
+from fleet_hub.scheduling.vectors import (
+    DISK,
+    Need,
+    Vector,
+    assign,
+    devices_left,
+    minus,
+    plus,
+)
+
+
+SLACK_SECONDS: Final = 30.0
+"""What may pass between the end of a workload and the news of it."""
+
+
+class Found(NamedTuple):
+    """Where and when a need fits, and what it takes."""
+
+    start: float
+    machine: str
+    need: Need
+    amounts: Vector
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One machine, with what is held and promised of it."""
+
+    machine: MachineState
+    signature: Signature
+    free: Vector
+    trouble: Explanation | None = None
+    """Why it takes nothing at the moment."""
+    allocations: dict[str, Allocation] = field(default_factory=dict)
+    holds: dict[str, Hold] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
+    pools: tuple[Pool, ...] = ()
+
+    @property
+    def bucket(self) -> Vector:
+        """What is free, without the disk: that differs from machine to machine."""
+        return (*self.free[:DISK], 0, *self.free[DISK + 1 :])
+
+    def hold(self, allocation: Allocation) -> None:
+        """Take what *allocation* holds."""
+        self.release(allocation.workload)
+        amounts = self.signature.amounts(allocation.resources, self.machine.facts)
+        ends_by = allocation.ends_by
+        end = FOREVER if ends_by is None else ends_by + SLACK_SECONDS
+        self.allocations[allocation.workload] = allocation
+        self.holds[allocation.workload] = Hold(end, amounts)
+        self._change(minus(self.free, amounts))
+
+    def release(self, workload: str) -> None:
+        """Give back what *workload* holds, if it holds anything."""
+        hold = self.holds.pop(workload, None)
+        if hold is not None:
+            del self.allocations[workload]
+            self._change(plus(self.free, hold.amounts))
+
+    def recount(self) -> None:
+        """Work out again what is free, after the machine's own facts changed."""
+        facts, free = self.machine.facts, self.signature.capacity(self.machine.facts)
+        for workload, allocation in self.allocations.items():
+            amounts = self.signature.amounts(allocation.resources, facts)
+            self.holds[workload] = self.holds[workload]._replace(amounts=amounts)
+            free = minus(free, amounts)
+        self._change(free)
+
+    def claim(self, workload: str, claim: Claim) -> None:
+        """Promise *claim* to *workload*."""
+        self.claims[workload] = claim
+        self.touch()
+
+    def unclaim(self, workload: str) -> Claim | None:
+        """Take back what was promised to *workload*."""
+        claim = self.claims.pop(workload, None)
+        self.touch()
+        return claim
+
+    def opening(
+        self, need: Need, seconds: float, now: float, *, without: Container[str] = ()
+    ) -> Opening | None:
+        """Return when *need* fits here, beside all promises but those of *without*."""
+        claims = [claim for name, claim in self.claims.items() if name not in without]
+        return earliest(
+            self.free, self.holds.values(), claims, need, seconds=seconds, now=now
+        )
+
+    def first(
+        self,
+        needs: tuple[Need, ...],
+        seconds: float,
+        now: float,
+        *,
+        without: Container[str] = (),
+    ) -> Found | None:
+        """Return the first opening of any of *needs*; of equal ones the preferred."""
+        best: Found | None = None
+        for need in needs:
+            opening = self.opening(need, seconds, now, without=without)
+            if opening is not None and (best is None or opening.start < best.start):
+                best = Found(opening.start, self.machine.name, need, opening.amounts)
+        return best
+
+    def touch(self) -> None:
+        """Let every horizon look at this machine again."""
+        for pool in self.pools:
+            pool.touch(self.machine.name)
+
+    def _change(self, free: Vector) -> None:
+        before, self.free = self.bucket, free
+        for pool in self.pools:
+            pool.shift(self, before)
+
+
+class Horizon:
+    """When each machine of a pool first has room for one need, the soonest first."""
+
+    def __init__(self, pool: Pool, needs: tuple[Need, ...], seconds: float) -> None:
+        """Begin with every machine of *pool* unknown."""
+        self.pool = pool
+        self.needs = needs
+        self.seconds = seconds
+        self._known: dict[str, float] = {}
+        self._soonest: list[tuple[float, str]] = []
+        self._unknown = set(pool.entries)
+
+    def touch(self, name: str) -> None:
+        """Forget what was known of machine *name*."""
+        self._unknown.add(name)
+
+    def forget(self, name: str) -> None:
+        """The machine left the pool."""
+        self._unknown.discard(name)
+        self._known.pop(name, None)
+
+    def start_on(self, name: str, now: float) -> float:
+        """Return when there is room on machine *name*."""
+        known = self._known.get(name, 0.0)
+        if name in self._unknown or known <= now:
+            return self._look(name, now)
+        return known
+
+    def soonest(self, now: float, excluded: Container[str] = ()) -> Found | None:
+        """Return the first opening; of equal ones on the machine first by name."""
+        for name in sorted(self._unknown):
+            self._look(name, now)
+        passed: list[tuple[float, str]] = []
+        found: Found | None = None
+        while self._soonest and found is None:
+            start, name = self._soonest[0]
+            if self._known.get(name) != start:
+                heapq.heappop(self._soonest)
+            elif start <= now and self._look(name, now) > now:
+                # It fitted when it was last looked at, and does not any more.
+                continue
+            elif name in excluded:
+                passed.append(heapq.heappop(self._soonest))
+            elif start == FOREVER:
+                break
+            else:
+                found = self.pool.entries[name].first(self.needs, self.seconds, now)
+        for item in passed:
+            heapq.heappush(self._soonest, item)
+        return found
+
+    def _look(self, name: str, now: float) -> float:
+        self._unknown.discard(name)
+        found = self.pool.entries[name].first(self.needs, self.seconds, now)
+        start = FOREVER if found is None else found.start
+        if self._known.get(name) != start:
+            self._known[name] = start
+            heapq.heappush(self._soonest, (start, name))
+        return start
+
+
+class Pool:
+    """The machines of one signature, or those of one owner in it, that take work."""
+
+    def __init__(self) -> None:
+        """Begin without machines."""
+        self.entries: dict[str, Entry] = {}
+        self.buckets: dict[Vector, list[str]] = {}
+        self._horizons: dict[tuple[tuple[Need, ...], float], Horizon] = {}
+        self._ranked: dict[tuple[Need, ...], list[tuple[tuple[int, ...], Vector]]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Let *entry* take work."""
+        name = entry.machine.name
+        self.entries[name] = entry
+        self._enter(entry.bucket, name)
+        self.touch(name)
+
+    def remove(self, entry: Entry) -> None:
+        """Let *entry* take no work."""
+        name = entry.machine.name
+        del self.entries[name]
+        self._leave(entry.bucket, name)
+        for horizon in self._horizons.values():
+            horizon.forget(name)
+
+    def shift(self, entry: Entry, before: Vector) -> None:
+        """Follow a change of what is free on *entry*."""
+        name = entry.machine.name
+        self._leave(before, name)
+        self._enter(entry.bucket, name)
+        self.touch(name)
+
+    def touch(self, name: str) -> None:
+        """Let every horizon look at machine *name* again."""
+        for horizon in self._horizons.values():
+            horizon.touch(name)
+
+    def horizon(self, needs: tuple[Need, ...], seconds: float) -> Horizon:
+        """Return the horizon for *needs*, which each last *seconds*."""
+        key = (needs, seconds)
+        if key not in self._horizons:
+            self._horizons[key] = Horizon(self, needs, seconds)
+        return self._horizons[key]
+
+    def tightest(
+        self, needs: tuple[Need, ...]
+    ) -> Iterator[tuple[tuple[int, ...], str]]:
+        """Yield the machines with enough free now, the tightest fit first."""
+        if needs not in self._ranked:
+            self._ranked[needs] = _rank(self.buckets, needs)
+        for score, bucket in self._ranked[needs]:
+            for name in self.buckets[bucket]:
+                yield score, name
+
+    def _enter(self, bucket: Vector, name: str) -> None:
+        if bucket not in self.buckets:
+            self.buckets[bucket] = []
+            self._ranked.clear()
+        insort(self.buckets[bucket], name)
+
+    def _leave(self, bucket: Vector, name: str) -> None:
+        names = self.buckets[bucket]
+        del names[bisect_left(names, name)]
+        if not names:
+            del self.buckets[bucket]
+            self._ranked.clear()
+
+
+def _rank(
+    buckets: dict[Vector, list[str]], needs: tuple[Need, ...]
+) -> list[tuple[tuple[int, ...], Vector]]:
+    ranked = []
+    for bucket in buckets:
+        for need in needs:
+            cpu, memory, _, metal = need.fixed
+            # The disk is asked of each machine, not of a bucket.
+            here = need._replace(fixed=(cpu, memory, 0, metal))
+            if assign(bucket, here) is not None:
+                ranked.append((fit_score(bucket, need), bucket))
+                break
+    return sorted(ranked)
+
+
+def fit_score(free: Vector, need: Need) -> tuple[int, ...]:
+    """Return what would be left, the scarcest first: the least is the tightest fit."""
+    return (
+        devices_left(free, need),
+        free[0] - need.fixed[0],
+        free[1] - need.fixed[1],
+    )

@@ -1,0 +1,176 @@
+"""Promises to those who wait: made, moved earlier, kept, and broken with a cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_hub.scheduling.fleet import Fleet, Interest
+from fleet_hub.scheduling.line import Line
+from fleet_hub.scheduling.pools import Entry, Found
+from fleet_hub.scheduling.profile import Claim, is_kept, opening_at
+from fleet_hub.scheduling.waiter import Waiter
+
+
+class Promises:
+    """All promises of one fleet."""
+
+    def __init__(self, fleet: Fleet, line: Line, waiters: Mapping[str, Waiter]) -> None:
+        """Begin without promises."""
+        self._fleet = fleet
+        self._line = line
+        self._waiters = waiters
+        self._promised: dict[str, Waiter] = {}
+        self._on: dict[str, set[str]] = {}
+        """Who is promised something on each machine."""
+
+    def __len__(self) -> int:
+        """Return how many are promised a time."""
+        return len(self._promised)
+
+    def make(self, waiter: Waiter, found: Found) -> None:
+        """Promise *found* to *waiter*, in place of what it was promised before."""
+        self.take_back(waiter)
+        end = found.start + waiter.request.hold_seconds
+        entry = self._fleet.entries[found.machine]
+        entry.claim(waiter.workload, Claim(found.start, end, found.amounts))
+        waiter.found = found
+        self._promised[waiter.workload] = waiter
+        self._on.setdefault(found.machine, set()).add(waiter.workload)
+
+    def on_machine(self, name: str) -> frozenset[str]:
+        """Return who is promised something on machine *name*."""
+        return frozenset(self._on.get(name, ()))
+
+    def take_back(self, waiter: Waiter) -> str | None:
+        """Free what is promised to *waiter*; return the machine that has more now."""
+        found, waiter.found = waiter.found, None
+        if found is None:
+            return None
+        del self._promised[waiter.workload]
+        self._on[found.machine].discard(waiter.workload)
+        entry = self._fleet.entries.get(found.machine)
+        if entry is not None:
+            entry.unclaim(waiter.workload)
+        return found.machine
+
+    def restore(self, waiter: Waiter, interest: Interest, now: float) -> bool:
+        """Promise again what *waiter* was promised by an earlier run, if it still holds."""
+        kept = waiter.waiting.reservation
+        entry = None if kept is None else self._fleet.entries.get(kept.machine)
+        if kept is None or entry is None or entry.trouble is not None:
+            return False
+        for need in self._fleet.needs_on(interest, entry):
+            opening = opening_at(
+                entry.free,
+                entry.holds.values(),
+                entry.claims.values(),
+                need,
+                start=max(kept.start, now),
+                seconds=waiter.request.hold_seconds,
+                now=now,
+            )
+            if need.driver is kept.driver and opening is not None:
+                self.make(
+                    waiter, Found(kept.start, kept.machine, need, opening.amounts)
+                )
+                return True
+        return False
+
+    def check(self, name: str, now: float) -> list[Waiter]:
+        """Drop the promises on machine *name* that lost their ground; return whose.
+
+        What was promised for the earliest time is kept first.
+        """
+        entry = self._fleet.entries.get(name)
+        claims = {
+            workload: self._promised[workload] for workload in self._on.get(name, ())
+        }
+        if entry is None or entry.trouble is not None:
+            return self._drop(claims.values(), _cause(entry, name, now))
+        kept: list[Claim] = []
+        lost: list[Waiter] = []
+        for workload in sorted(claims, key=lambda item: (claims[item].start, item)):
+            claim = entry.claims.get(workload)
+            if claim is not None and is_kept(
+                entry.free, entry.holds.values(), kept, claim, now
+            ):
+                kept.append(claim)
+            else:
+                lost.append(claims[workload])
+        return self._drop(lost, _cause(entry, name, now))
+
+    def sooner_for(
+        self, waiter: Waiter, interest: Interest, found: Found | None, now: float
+    ) -> tuple[Found | None, list[Waiter]]:
+        """Return the first opening beside promises of no lower priority only.
+
+        With it come those lower promises that stand on its machine.
+        """
+        behind = self._line.place_of(waiter.workload).behind_priority
+        lower: dict[str, list[Waiter]] = {}
+        for other in self._promised.values():
+            place = self._line.place_of(other.workload)
+            if place.behind_priority > behind and other.found is not None:
+                lower.setdefault(other.found.machine, []).append(other)
+        displaced: list[Waiter] = []
+        for name, others in sorted(lower.items()):
+            if name in waiter.waiting.rejected_by:
+                continue
+            without = {other.workload for other in others}
+            here = self._fleet.on_machine(interest, name, now, without=without)
+            if here is not None and (found is None or here.start < found.start):
+                found, displaced = here, others
+        return found, displaced
+
+    def displace(
+        self, others: Iterable[Waiter], by: Waiter, found: Found, now: float
+    ) -> list[Waiter]:
+        """Promise *found* to *by* before *others*; return whose promises break by it."""
+        machine = self._fleet.entries[found.machine]
+        before = [(other, other.found) for other in others]
+        for other, _ in before:
+            self.take_back(other)
+        self.make(by, found)
+        lost = []
+        for other, kept in sorted(before, key=lambda item: item[0].workload):
+            if kept is not None and self._still_fits(machine, other, kept, now):
+                self.make(other, kept)
+            else:
+                other.lost = broken("priority", found.machine, by=by)
+                lost.append(other)
+        return lost
+
+    def _still_fits(
+        self, entry: Entry, waiter: Waiter, found: Found, now: float
+    ) -> bool:
+        end = found.start + waiter.request.hold_seconds
+        claim = Claim(found.start, end, found.amounts)
+        return is_kept(
+            entry.free, entry.holds.values(), entry.claims.values(), claim, now
+        )
+
+    def _drop(self, waiters: Iterable[Waiter], cause: Explanation) -> list[Waiter]:
+        dropped = list(waiters)
+        for waiter in dropped:
+            self.take_back(waiter)
+            waiter.lost = cause
+        return dropped
+
+
+def broken(cause: str, machine: str | None, *, by: Waiter | None = None) -> Explanation:
+    """Return that a promise cannot be kept, and why."""
+    holders = () if by is None else (Holder(workload=by.workload),)
+    return Explanation(
+        reason=Reason.PROMISE_BROKEN, subject=cause, machine=machine, holders=holders
+    )
+
+
+def _cause(entry: Entry | None, name: str, now: float) -> Explanation:
+    if entry is None:
+        return broken("machine_removed", name)
+    if entry.trouble is not None:
+        return broken(entry.trouble.reason.value, name)
+    if any(hold.end <= now for hold in entry.holds.values()):
+        return broken("holder_overdue", name)
+    return broken("less_room", name)

@@ -1,0 +1,71 @@
+"""Amounts of one machine as vectors, so that holds add up and times can be compared.
+
+The first four entries are CPU, memory, disk and Metal; then comes one entry for each
+type of whole device that the machine's signature has.
+"""
+
+from __future__ import annotations
+
+from operator import add, sub
+from typing import Final, NamedTuple
+
+from fleet_contracts.workloads import DriverName
+
+
+Vector = tuple[int, ...]
+
+CPU: Final = 0
+MEMORY: Final = 1
+DISK: Final = 2
+METAL: Final = 3
+FIRST_TYPE: Final = 4
+"""Where the device types begin."""
+
+
+class Need(NamedTuple):
+    """What a request takes of a machine of one signature, through one driver."""
+
+    driver: DriverName
+    fixed: tuple[int, int, int, int]
+    devices: int
+    """Whole devices, of any of *types*."""
+    types: tuple[int, ...]
+    """Positions of the device types that suit, the least capable first."""
+
+
+def plus(left: Vector, right: Vector) -> Vector:
+    """Return the sum of two vectors of one machine."""
+    return tuple(map(add, left, right))
+
+
+def minus(left: Vector, right: Vector) -> Vector:
+    """Return the difference of two vectors of one machine."""
+    return tuple(map(sub, left, right))
+
+
+def lowest(left: Vector, right: Vector) -> Vector:
+    """Return the smaller of each pair of entries."""
+    return tuple(map(min, left, right))
+
+
+def assign(free: Vector, need: Need) -> Vector | None:
+    """Return what *need* takes of *free*; None: it does not fit.
+
+    Nothing is asked of an amount that is not needed: it may be unknown or overdrawn.
+    """
+    for position, wanted in enumerate(need.fixed):
+        if wanted and free[position] < wanted:
+            return None
+    taken = [*need.fixed, *(0 for _ in free[FIRST_TYPE:])]
+    left = need.devices
+    for position in need.types:
+        if not left:
+            break
+        taken[position] = max(0, min(left, free[position]))
+        left -= taken[position]
+    return None if left else tuple(taken)
+
+
+def devices_left(free: Vector, need: Need) -> int:
+    """Return how many suitable devices stay free beside *need*."""
+    return sum(free[position] for position in need.types) - need.devices

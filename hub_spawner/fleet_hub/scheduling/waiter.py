@@ -1,0 +1,49 @@
+"""A workload in the line, with what was decided about it so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.answers import Asker
+from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.pools import Found
+from fleet_hub.scheduling.profile import FOREVER
+from fleet_hub.scheduling.snapshot import Waiting
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One waiting workload."""
+
+    waiting: Waiting
+    request: Request
+    promise: float | None = None
+    """The time by which it was said to start; None: none was said."""
+    found: Found | None = None
+    """Where that promise is kept."""
+    quota: Explanation | None = None
+    """The quota that keeps it from being placed at all."""
+    lost: Explanation | None = None
+    """What took the ground from its promise, until it is known what that means."""
+    broken: Explanation | None = None
+    """Why it starts later than it was said; told once."""
+
+    @property
+    def workload(self) -> str:
+        """The name of the workload."""
+        return self.waiting.workload
+
+    @property
+    def start(self) -> float:
+        """When it starts at the latest; for ever away without a promise."""
+        return FOREVER if self.found is None else self.found.start
+
+    def asker(self, *, names_visible: bool) -> Asker:
+        """Return who asks, for explanations."""
+        return Asker(
+            principal=self.waiting.principal,
+            pin=self.waiting.pin,
+            rejected_by=self.waiting.rejected_by,
+            names_visible=names_visible,
+        )
