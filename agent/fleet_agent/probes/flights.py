@@ -34,7 +34,8 @@ class Landed(Generic[Seen]):
 
 @dataclass(slots=True)
 class _Flight:
-    thread: threading.Thread | None = None
+    busy: bool = False
+    """Its thread has not come back."""
     pause_seconds: float = 0.0
     not_before: float = 0.0
 
@@ -51,8 +52,7 @@ class Flights:
     ) -> Landed[Seen]:
         """Return what *observe* returns, or that it is late after *seconds*."""
         flight = self._flights.setdefault(name, _Flight())
-        stuck = flight.thread is not None and flight.thread.is_alive()
-        if stuck or self.clock() < flight.not_before:
+        if flight.busy or self.clock() < flight.not_before:
             return Landed(late=True)
         landed = await self._start(flight, name, observe, seconds)
         self._pause(flight, late=landed.late)
@@ -82,12 +82,13 @@ class Flights:
                 landed = Landed(value=observe())
             except Exception as error:  # noqa: BLE001 - a probe's fault costs its own facts only
                 landed = Landed(error=f"{type(error).__name__}: {error}")
+            flight.busy = False
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(land, landed)
 
         # A daemon: a stuck thread must not keep the process from ending.
-        flight.thread = threading.Thread(target=fly, name=f"probe-{name}", daemon=True)
-        flight.thread.start()
+        flight.busy = True
+        threading.Thread(target=fly, name=f"probe-{name}", daemon=True).start()
         try:
             return await asyncio.wait_for(arrived, seconds)
         except TimeoutError:
