@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 from fleet_controller import an_ask
-from fleet_service import AttendedStart, ScriptedAgent, a_service
+from fleet_service import (
+    AttendedStart,
+    CommandProcess,
+    ScriptedAgent,
+    Service,
+    SmallHub,
+    a_service,
+)
 
 from fleet_contracts.protocol import AgentEvent
 from fleet_hub.admission import OutcomeKind
@@ -40,6 +47,20 @@ async def test_from_asking_to_ready_to_stopped(tmp_path: Path) -> None:
         assert stopped["holds"] is False
         await agent.until(lambda: agent.ledger == {})
         await agent.hang_up()
+
+
+async def test_the_command_of_the_hub_starts_and_ends(tmp_path: Path) -> None:
+    """``python -m fleet_hub.service``, from a new interpreter."""
+    hub = SmallHub()
+    hub.listen()
+    service = Service(tmp_path, hub)
+    service.make_process = CommandProcess
+    try:
+        await service.start()
+        assert await service.stop() == 0
+    finally:
+        await hub.close()
+    assert "Traceback" not in service.log.read_text()
 
 
 async def test_a_parked_turn_is_started_through_the_hub(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from fleet_contracts.protocol import (
     encode,
 )
 from fleet_hub.admission import Ask, Outcome, Park, Update
+from fleet_hub.service import supervisor
 
 
 PREFIX = "/services/fleet/"
@@ -181,6 +183,81 @@ class _Start(_HubHandler):
 
 
 # --------------------------------------------------------------------- the service
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["fleet_service", "fleet_hub.service.application"])
+
+
+def _be_the_service(environment: dict[str, str], folder: Path, log: Path) -> None:
+    """Become what ``python -m fleet_hub.service`` is, imports apart."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    sys.argv[1:] = []
+    os._exit(supervisor.main())
+
+
+class ServiceProcess:
+    """A process that was forked with its imports done: the rest is the real thing."""
+
+    def __init__(self, environment: dict[str, str], folder: Path, log: Path) -> None:
+        """Start it."""
+        self._process = _FORKS.Process(
+            target=_be_the_service, args=(environment, folder, log)
+        )
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        """Return its exit status, if it has ended."""
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        """Kill it."""
+        self._process.kill()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
+
+    def wait(self, limit_seconds: float = 60) -> int:
+        """Return its exit status once it has ended."""
+        self._process.join(limit_seconds)
+        assert self._process.exitcode is not None, "it has not ended"
+        return self._process.exitcode
+
+
+class CommandProcess(ServiceProcess):
+    """The command as the Hub runs it, imports included."""
+
+    def __init__(self, environment: dict[str, str], folder: Path, log: Path) -> None:
+        """Start it."""
+        with log.open("ab") as out:
+            self._command = subprocess.Popen(
+                [sys.executable, "-m", "fleet_hub.service"],
+                env=environment,
+                cwd=folder,
+                stdout=out,
+                stderr=out,
+            )
+        self.pid = self._command.pid
+
+    def poll(self) -> int | None:
+        """Return its exit status, if it has ended."""
+        return self._command.poll()
+
+    def kill(self) -> None:
+        """Kill it."""
+        self._command.kill()
+
+    def wait(self, limit_seconds: float = 60) -> int:
+        """Return its exit status once it has ended."""
+        return self._command.wait(limit_seconds)
+
+
 class Service:
     """The controller as the Hub runs it: a supervisor and its child."""
 
@@ -190,8 +267,10 @@ class Service:
         self.port = a_free_port()
         self.hub = hub
         self._environment = environment
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: ServiceProcess | None = None
+        self.make_process = ServiceProcess
         self.links: list[WebSocketClientConnection] = []
+        self.agents: list[ScriptedAgent] = []
         self.log = folder / "service.log"
         (folder / "data" / "controller").mkdir(parents=True, exist_ok=True)
         secret = folder / "data" / "controller" / "spawner.secret"
@@ -210,7 +289,7 @@ class Service:
         """Where the service is."""
         return f"http://127.0.0.1:{self.port}{PREFIX}"
 
-    def spawn(self) -> subprocess.Popen[bytes]:
+    def spawn(self) -> ServiceProcess:
         """Start the process without waiting for it."""
         environment = {
             "PATH": os.environ["PATH"],
@@ -227,14 +306,7 @@ class Service:
                 ["access:services", "access:services!service=fleet"]
             ),
         } | self._environment
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "fleet_hub.service"],
-                env=environment,
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-            )
+        self.process = self.make_process(environment, self.folder, self.log)
         return self.process
 
     async def start(self) -> None:
@@ -263,13 +335,25 @@ class Service:
 
     async def close_links(self) -> None:
         """Close every WebSocket, and hear each out."""
+        for agent in self.agents:
+            await agent.hang_up()
         for link in self.links:
             link.close()
-        for link in self.links:
-            with suppress(AssertionError, asyncio.TimeoutError):
-                async with asyncio.timeout(5):
-                    while await link.read_message() is not None:
-                        pass
+        for link in list(self.links):
+            await self.heard_out(link)
+
+    async def heard_out(self, link: WebSocketClientConnection) -> None:
+        """Return once *link* has said its last word."""
+        async with asyncio.timeout(10):
+            while link in self.links and await link.read_message() is not None:
+                pass
+        self.over(link)
+
+    def over(self, link: WebSocketClientConnection) -> None:
+        """Note that *link* has said its last word."""
+        link.close()
+        if link in self.links:
+            self.links.remove(link)
 
     def child(self) -> int:
         """Return the process id of the controller itself."""
@@ -385,11 +469,18 @@ class ScriptedAgent:
         """It serves what it is told to launch, and ends what it is told to stop."""
         self._reader: asyncio.Task[None] | None = None
 
+    _greeted = False
+
     async def connect(self, *, protocol: int = PROTOCOL) -> None:
-        """Dial, say hello, and tell the ledger and what was not acknowledged."""
+        """Dial, say hello, and tell the ledger and what was not acknowledged.
+
+        Returns once the controller has taken it in, or closed the link.
+        """
+        self._greeted = False
         url = self.service.url.replace("http", "ws", 1) + "agent"
         request = HTTPRequest(url, headers={"Authorization": f"Bearer {self.token}"})
         self.link = await self.service.dial(request)
+        self.service.agents.append(self)
         await self.say(
             Hello(
                 protocol=protocol,
@@ -405,6 +496,17 @@ class ScriptedAgent:
             )
         )
         self._reader = asyncio.create_task(self._read(self.link))
+        await self.until(lambda: self._greeted or self.link is None)
+        if self.link is not None:
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Return once the controller has taken in everything said so far."""
+        assert self.link is not None
+        answered = asyncio.Event()
+        self.link.on_pong = lambda data: answered.set()  # type: ignore[method-assign]
+        self.link.ping(b"settle")
+        await asyncio.wait_for(answered.wait(), 10)
 
     async def greet(self) -> None:
         """Tell the inventory, then the outbox, then a heartbeat: as agents do."""
@@ -430,12 +532,14 @@ class ScriptedAgent:
             self.heard.append(message)
             await self._act(message)
             self.news.set()
+        self.service.over(link)
         self.link = None
         self.news.set()
 
     async def _act(self, message: ToAgent) -> None:
         if message.type == "welcome":
             await self.greet()
+            self._greeted = True
         elif isinstance(message, Acknowledge):
             self.outbox = [
                 report
@@ -554,6 +658,7 @@ class AttendedStart:
         async with asyncio.timeout(10):
             text = await self._link.read_message()
         if text is None:
+            self.service.over(self._link)
             return None
         if json.loads(text)["type"] == "update":
             update = Update.model_validate_json(text)

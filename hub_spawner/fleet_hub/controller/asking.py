@@ -34,8 +34,8 @@ def ask(core: Core, request: Ask) -> Workload:
     record = core.model.by_key(request.key)
     choice, fault = checked(core, request)
     with core.transaction() as tx:
+        _follow_rename(core, tx, request.principal)
         if record is not None:
-            _follow_rename(core, tx, request.principal)
             record = tx.workload(record.id)
         if fault is not None:
             if record is not None and record.state in WAITING:

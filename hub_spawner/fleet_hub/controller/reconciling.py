@@ -164,10 +164,13 @@ def _compare(
     if item is None or item.epoch != assignment.epoch:
         _missing(core, tx, record)
         return
+    told = False
     if item.seq > assignment.report_seq and _AHEAD.get(item.event) is not record.state:
         # Its reports are on their way and tell it better; see ``catch_up``.
         core.model.presence[assignment.machine].behind[item.allocation] = item
     else:
+        # One that returns from the unknown is told its stop by that.
+        told = record.state is State.UNKNOWN
         record = _heard(tx, record, item.seq)
         record = reporting.take_in(
             core,
@@ -178,7 +181,8 @@ def _compare(
             explanation=item.explanation,
         )
     if record.stop is not None:
-        lifecycle.tell_stop(tx, record)
+        if not told:
+            lifecycle.tell_stop(tx, record)
     elif record.state is State.PREPARING:
         # The agent may have been killed: it goes on from a repeated launch.
         lifecycle.launch(core, tx, record)
@@ -203,9 +207,15 @@ def _missing(core: Core, tx: Transaction, record: Workload) -> None:
         )
         lifecycle.finish(core, tx, record, Event.FAILED, explanation=explanation)
     elif record.state is not State.UNKNOWN:
-        # It may still run there, unsupervised: held until somebody stops it.
+        # It may still run there, unsupervised: held until somebody stops it.  A new
+        # ledger counts its reports anew.
         lost = Explanation(reason=Reason.LEDGER_LOST, machine=assignment.machine)
-        record = tx.advance(record, Event.MACHINE_SILENT, explanation=lost)
+        record = tx.advance(
+            record,
+            Event.MACHINE_SILENT,
+            explanation=lost,
+            assignment=replace(assignment, report_seq=0),
+        )
         tx.record(record, TimelineKind.SILENT, explanation=lost)
 
 

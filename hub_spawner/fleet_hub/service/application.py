@@ -68,8 +68,7 @@ class FleetService(Application):
     ).tag(config=True)
 
     catalog = Unicode(
-        os.environ.get(CATALOG_VARIABLE, ""),
-        help="The catalog file.  Empty: the catalog that comes with the program.",
+        help="The catalog file.  Empty: the catalog that comes with the program."
     ).tag(config=True)
 
     url = Unicode(
@@ -137,6 +136,10 @@ class FleetService(Application):
     def _data_dir(self) -> str:
         return str(default_data_dir())
 
+    @default("catalog")
+    def _catalog(self) -> str:
+        return os.environ.get(CATALOG_VARIABLE, "")
+
     @default("url")
     def _url(self) -> str:
         port = os.environ.get(CONTROLLER_PORT_VARIABLE, str(DEFAULT_CONTROLLER_PORT))
@@ -191,6 +194,7 @@ class FleetService(Application):
 
     def _compose(self, places: Places, store: SqliteStore) -> Context:
         registry = LinkRegistry()
+        api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
         prefix = os.environ.get(
             "JUPYTERHUB_SERVICE_PREFIX", f"/services/{SERVICE_NAME}/"
         )
@@ -198,10 +202,7 @@ class FleetService(Application):
         core = Core(
             store=store,
             links=registry,
-            hub=HubRest(
-                os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api"),
-                os.environ.get("JUPYTERHUB_API_TOKEN", ""),
-            ),
+            hub=HubRest(api_url, os.environ.get("JUPYTERHUB_API_TOKEN", "")),
             clock=SystemClock(),
             ids=RandomIds(),
             catalogs=catalogs,
@@ -217,7 +218,9 @@ class FleetService(Application):
             core=core,
             runner=Runner(core, refresh_catalog=catalogs.refresh),
             registry=registry,
-            hub_auth=HubOAuth(cache_max_age=_IDENTITY_CACHE_SECONDS),
+            hub_auth=HubOAuth(
+                base_url=prefix, api_url=api_url, cache_max_age=_IDENTITY_CACHE_SECONDS
+            ),
             spawner_secret=secret_of(places.spawner_secret),
             view_tokens=ViewTokens(
                 secret_of(places.controller / "view.secret").encode()

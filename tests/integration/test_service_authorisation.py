@@ -1,0 +1,348 @@
+"""Every endpoint for every role: who may, who may not, and who cannot tell."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from http.cookies import SimpleCookie
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+import pytest_asyncio
+from fleet_builders import a_principal
+from fleet_controller import an_ask
+from fleet_service import PREFIX, AttendedStart, ScriptedAgent, Service, a_service
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
+
+from fleet_hub.admission import OutcomeKind
+
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(90)]
+
+ROLES = ("nobody", "stranger", "owner", "admin", "spawner", "machine", "viewer")
+
+
+@pytest_asyncio.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    """Return a service where alice's workload waits and two other people exist."""
+    async with a_service(tmp_path) as running:
+        running.hub.add_user("alice")
+        running.hub.add_user("bob")
+        running.hub.add_user("root", admin=True)
+        running.hub.add_user("eve", access=False)
+        yield running
+
+
+async def a_waiting_workload(service: Service) -> str:
+    """Return the id of a workload of alice's that waits."""
+    start = await AttendedStart(service, an_ask()).open()
+    await start.until("waiting")
+    workload = (await service.status())["workload"]
+    assert isinstance(workload, str)
+    return workload
+
+
+def tokens_of(view: str, machine: str) -> dict[str, str | None]:
+    """Return what each role shows."""
+    return {
+        "nobody": None,
+        "stranger": "token hub-token-of-bob",
+        "owner": "token hub-token-of-alice",
+        "admin": "token hub-token-of-root",
+        "spawner": "Bearer spawner-secret-of-the-test",
+        "machine": f"Bearer {machine}",
+        "viewer": f"Fleet {view}",
+    }
+
+
+INTERNAL = dict.fromkeys(ROLES, 401) | {"spawner": 200}
+PEOPLE = dict.fromkeys(ROLES, 401) | {"stranger": 200, "owner": 200, "admin": 200}
+OWN = PEOPLE | {"stranger": 404}
+ADMIN = PEOPLE | {"stranger": 403, "owner": 403}
+PAGE = {role: 302 if code == 401 else code for role, code in PEOPLE.items()}
+OWN_PAGE = {role: 302 if code == 401 else code for role, code in OWN.items()}
+EVERYBODY = dict.fromkeys(ROLES, 200)
+
+WALK = [
+    ("GET", "health", EVERYBODY),
+    ("GET", "static/fleet.css", EVERYBODY),
+    ("GET", "internal/servers/1-1", INTERNAL),
+    ("GET", "internal/servers/1-1/timeline", INTERNAL),
+    ("POST", "internal/offers", INTERNAL),
+    ("POST", "internal/validate", INTERNAL),
+    ("POST", "internal/machines", INTERNAL | {"spawner": 201}),
+    ("POST", "internal/servers/9-9/leave", INTERNAL),
+    ("POST", "internal/servers/9-9/stop", INTERNAL),
+    ("DELETE", "internal/servers/9-9", INTERNAL),
+    ("GET", "api/timeline", dict.fromkeys(ROLES, 401) | {"viewer": 200}),
+    ("GET", "api/profiles", PEOPLE),
+    ("GET", "api/machines", ADMIN),
+    ("POST", "api/machines/box/lost", ADMIN),
+    ("GET", "api/workloads/WORKLOAD/timeline", OWN),
+    ("GET", "api/workloads/w000/timeline", PEOPLE | dict.fromkeys(PEOPLE, 404)),
+    ("GET", "", PAGE),
+    ("GET", "workloads/WORKLOAD", OWN_PAGE),
+    ("GET", "nothing/here", dict.fromkeys(ROLES, 404)),
+    # Last, because for those who may it ends the workload.
+    ("POST", "api/workloads/WORKLOAD/leave", OWN),
+]
+BODIES = {
+    "internal/offers": {"principal": a_principal().model_dump()},
+    "internal/validate": {"principal": a_principal().model_dump(), "options": {}},
+    "internal/machines": {"name": "other", "owner": "alice"},
+}
+
+
+async def test_every_endpoint_for_every_role(service: Service) -> None:
+    """What is not meant for a role is refused before anything is done."""
+    machine = await service.enrol()
+    workload = await a_waiting_workload(service)
+    view = (await service.status())["view_token"]
+    shown = tokens_of(view, machine)
+    wrong = []
+    for method, path, expected in WALK:
+        for role in ROLES:
+            code = expected[role]
+            if (method, role) == ("POST", "nobody") and path.startswith("api/"):
+                # Without a header the proof against other sites comes first.
+                code = 403
+            if "w000" in path and role not in {"stranger", "owner", "admin"}:
+                code = 401
+            response = await service.fetch(
+                path.replace("WORKLOAD", workload),
+                method=method,
+                body=BODIES.get(path),
+                token=shown[role],
+            )
+            if response.code != code:
+                wrong.append((method, path, role, code, response.code, response.body))
+    assert wrong == []
+
+
+async def test_every_route_is_in_the_walk(service: Service) -> None:
+    """A new endpoint has to say who may use it."""
+    from fleet_hub.service.web import routes  # noqa: PLC0415
+
+    class _Nothing:
+        prefix = PREFIX
+        core = registry = None
+
+    elsewhere = {"agent", "internal/attend", "oauth_callback", "workloads/x/leave"}
+    walked = {re.sub("WORKLOAD", "x", path) for _, path, _ in WALK} | elsewhere
+    for route in routes(_Nothing()):  # type: ignore[arg-type]
+        pattern = re.compile(route[0] + "$")
+        assert any(pattern.match(PREFIX + path) for path in walked), route[0]
+
+
+async def test_a_hub_user_without_access_to_the_service_is_refused(
+    service: Service,
+) -> None:
+    """The Hub's scopes count, not only the name."""
+    response = await service.fetch("api/profiles", token="token hub-token-of-eve")
+    assert response.code == 403
+
+
+@pytest.mark.parametrize("path", ["agent", "internal/attend"])
+async def test_a_wrong_token_opens_no_websocket(service: Service, path: str) -> None:
+    """401 before the handshake, for agents and for the Spawner alike."""
+    url = service.url.replace("http", "ws", 1) + path
+    for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer "}):
+        with pytest.raises(HTTPClientError) as caught:
+            await service.dial(HTTPRequest(url, headers=header))
+        assert caught.value.code == 401
+
+
+async def test_a_rotated_machine_token_is_void(service: Service) -> None:
+    """Enrolling again makes the earlier token worthless."""
+    first = await service.enrol()
+    second = await service.enrol()
+    assert first != second
+    agent = ScriptedAgent(service, first)
+    with pytest.raises(HTTPClientError) as caught:
+        await agent.connect()
+    assert caught.value.code == 401
+    agent = ScriptedAgent(service, second)
+    await agent.connect()
+    await agent.hang_up()
+
+
+async def test_a_second_live_link_is_told_and_closed(service: Service) -> None:
+    """The first one keeps working."""
+    token = await service.enrol()
+    first, second = ScriptedAgent(service, token), ScriptedAgent(service, token)
+    await first.connect()
+    await second.connect()
+    goodbye = await second.dismissed()
+    assert goodbye is not None
+    assert goodbye.code == "duplicate_link"
+    start = await AttendedStart(service, an_ask()).open()
+    assert (await start.ended()).kind is OutcomeKind.READY
+    assert len(first.launches) == 1
+    await first.hang_up()
+
+
+async def test_an_agent_of_another_protocol_is_told_and_closed(
+    service: Service,
+) -> None:
+    """A goodbye with a remedy, not silence."""
+    agent = ScriptedAgent(service, await service.enrol())
+    await agent.connect(protocol=99)
+    goodbye = await agent.dismissed()
+    assert goodbye is not None
+    assert goodbye.code == "protocol_unsupported"
+    assert "99" in goodbye.message
+
+
+class Browser:
+    """A browser of one user: it keeps cookies and follows the Hub's login."""
+
+    def __init__(self, service: Service, who: str) -> None:
+        """Log in as *who* whenever the Hub asks."""
+        self.service = service
+        self.cookies = {"who": f"hub-token-of-{who}"}
+
+    async def fetch(self, url: str, **options: str) -> tuple[int, str, str]:
+        """Return status, location and text of one request."""
+        header = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        body = options.get("body")
+        request = HTTPRequest(
+            url,
+            method="GET" if body is None else "POST",
+            body=body,
+            headers={"Cookie": header, "Sec-Fetch-Mode": "navigate"},
+            follow_redirects=False,
+        )
+        response = await AsyncHTTPClient().fetch(request, raise_error=False)
+        for line in response.headers.get_list("Set-Cookie"):
+            for name, morsel in SimpleCookie(line).items():
+                self.cookies[name] = morsel.coded_value
+        location = response.headers.get("Location", "")
+        return response.code, location, response.body.decode()
+
+    async def visit(self, path: str) -> tuple[int, str]:
+        """Return status and text after all redirects."""
+        url = self.service.url + path
+        for _ in range(6):
+            code, location, text = await self.fetch(url)
+            if not location:
+                return code, text
+            if location.startswith("/hub"):
+                location = f"http://127.0.0.1:{self.service.hub.port}{location}"
+            elif location.startswith("/"):
+                location = f"http://127.0.0.1:{self.service.port}{location}"
+            url = location
+        raise AssertionError("redirected for ever")
+
+
+async def test_the_owner_logs_in_and_leaves_the_line_from_the_page(
+    service: Service,
+) -> None:
+    """OAuth through the Hub, the page with its five phases, the form with its proof."""
+    workload = await a_waiting_workload(service)
+    browser = Browser(service, "alice")
+    code, page = await browser.visit(f"workloads/{workload}")
+    assert code == 200
+    assert 'role="status"' in page
+    assert page.count('role="status"') == 1
+    for word in ("Asked for JupyterLab", "Waiting in line", "Leave the line"):
+        assert word in page
+    assert "secret-ref" not in page
+    target = f"{service.url}workloads/{workload}/leave"
+    code, _, _ = await browser.fetch(target, body=urlencode({"_xsrf": "wrong"}))
+    assert code == 403
+    assert (await service.status())["state"] == "queued"
+
+    found = re.search(r'name="_xsrf" value="([^"]+)"', page)
+    assert found is not None
+    code, location, _ = await browser.fetch(
+        target, body=urlencode({"_xsrf": found.group(1)})
+    )
+    assert code == 303
+    assert location.endswith(f"workloads/{workload}")
+    assert (await service.status())["state"] == "stopped"
+    _, page = await browser.visit(f"workloads/{workload}")
+    assert "Start again" in page
+
+
+async def test_a_stranger_sees_neither_page_nor_list(service: Service) -> None:
+    """Somebody else's workload cannot be told from one that does not exist."""
+    workload = await a_waiting_workload(service)
+    browser = Browser(service, "bob")
+    code, page = await browser.visit(f"workloads/{workload}")
+    missing_code, missing = await browser.visit("workloads/w000")
+    assert (code, page) == (missing_code, missing)
+    assert code == 404
+    _, listed = await browser.visit("")
+    assert workload not in listed
+    _, everything = await Browser(service, "root").visit("")
+    assert workload in everything
+
+
+async def test_what_comes_from_outside_is_escaped_everywhere(service: Service) -> None:
+    """Names with markup stay text, on the list and on the page."""
+    nasty = '<script>alert("x")</script>'
+    service.hub.add_user(nasty)
+    principal = a_principal(nasty, 7)
+    start = await AttendedStart(service, an_ask(principal=principal)).open()
+    await start.until("waiting")
+    workload = (await service.status("7-1"))["workload"]
+    browser = Browser(service, "root")
+    for path in ("", f"workloads/{workload}"):
+        _, page = await browser.visit(path)
+        assert "alert" in page
+        assert nasty not in page
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "internal/offers", b"no json"),
+        ("POST", "internal/offers", b'{"principal": {"name": "x"}}'),
+        ("POST", "internal/validate", b"[]"),
+        ("POST", "internal/servers/1-1/stop", b'{"now": "perhaps"}'),
+        ("GET", "internal/servers/1-1?wait=soon&until=settled", None),
+        ("GET", "internal/servers/1-1/timeline?wait=nan", None),
+        ("POST", "internal/machines", b'{"name": "box"}'),
+    ],
+)
+async def test_bad_input_is_a_clear_400(
+    service: Service, method: str, path: str, body: bytes | None
+) -> None:
+    """Nothing is done, and the answer says which part was not understood."""
+    await a_waiting_workload(service)
+    response = await service.fetch(path, method=method, body=body)
+    assert response.code == 400, response.body
+    assert "Traceback" not in response.body.decode()
+    assert json.loads(response.body)["status"] == 400
+
+
+@pytest.mark.parametrize("name", ["", "UPPER", "a b", "-x", "x" * 64, "../etc"])
+async def test_a_machine_needs_a_name_that_is_safe(service: Service, name: str) -> None:
+    """It goes into URLs, logs and sentences."""
+    response = await service.fetch(
+        "internal/machines", method="POST", body={"name": name, "owner": "alice"}
+    )
+    assert response.code == 409
+
+
+async def test_no_secret_is_in_the_log(service: Service) -> None:
+    """Neither tokens nor environments nor refs, whatever happened."""
+    machine = await service.enrol()
+    agent = ScriptedAgent(service, machine)
+    await agent.connect()
+    start = await AttendedStart(service, an_ask()).open()
+    await start.ended()
+    await asyncio.gather(
+        service.fetch("api/timeline", token="Fleet wrong-token-in-a-header"),
+        service.fetch("workloads/x?token=secret-in-a-query", token=None),
+    )
+    await service.kill_child()
+    await agent.gone()
+    text = service.log.read_text()
+    environment = agent.launches[0].spec.environment
+    for secret in (machine, *environment.values(), "secret-ref", "secret-in-a-query"):
+        if secret != service.url:
+            assert secret not in text
