@@ -83,7 +83,7 @@ class FleetAgent(Application):
         By default they run on, and the next agent finds them.""",
     ).tag(config=True)
     detect_seconds = Float(
-        300.0, min=10.0, help="Between two looks at the machine's capabilities."
+        300.0, min=1.0, help="Between two looks at the machine's capabilities."
     ).tag(config=True)
     bind_address = Unicode(
         "127.0.0.1", help="The address of this machine at which notebooks listen."

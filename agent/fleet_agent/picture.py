@@ -41,7 +41,8 @@ class Picture:
         self._wanted = asyncio.Event()
 
     def look_again(self) -> None:
-        """Detect now, not only when it is time."""
+        """Detect now, not only when it is time; a tool that rested is tried again."""
+        self._settings.memory.flights.forgive()
         self._wanted.set()
 
     async def look_fast(self) -> None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Final
 
 from fleet_agent.probes.amd.probe import AmdProbe
@@ -58,6 +59,7 @@ async def detect(settings: DetectSettings) -> WorkerCapabilities:
 
 async def pictures(settings: DetectSettings) -> AsyncIterator[WorkerCapabilities]:
     """Yield the picture as it grows; only the last one is ``settled``."""
+    settings = await _with_built_environments(settings)
     seen = await _look_fast(settings)
     yield assemble(settings, seen, settled=False)
     seen = await _look_at_hardware(settings, seen)
@@ -67,6 +69,13 @@ async def pictures(settings: DetectSettings) -> AsyncIterator[WorkerCapabilities
             await environment_facts(settings, driver_versions=seen.driver_versions())
         )
     yield assemble(settings, seen, settled=True)
+
+
+async def _with_built_environments(settings: DetectSettings) -> DetectSettings:
+    if settings.find_environments is None:
+        return settings
+    built = await settings.find_environments()
+    return replace(settings, environments=(*settings.environments, *built))
 
 
 async def _look_fast(settings: DetectSettings) -> Seen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,9 @@ class Environment:
 
     ref: str
     interpreter: str
+
+
+FindEnvironments = Callable[[], Awaitable[tuple[Environment, ...]]]
 
 
 @dataclass(slots=True)
@@ -44,7 +47,9 @@ class DetectSettings:
     state_dir: str
     """Free disk is that of the file system which holds it."""
     environments: tuple[Environment, ...] = ()
-    """The environments that exist now; torch in any other is unknown."""
+    """Environments that are there from the start; torch in any other is unknown."""
+    find_environments: FindEnvironments | None = None
+    """Returns those that were built since; asked at each detection."""
     drivers: tuple[DriverName, ...] = (DriverName.NATIVE,)
     """The drivers that the agent was built with and may use."""
     unsandboxed: bool = False

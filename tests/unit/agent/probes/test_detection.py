@@ -266,6 +266,23 @@ async def test_an_environment_that_cannot_be_read_is_unknown() -> None:
     assert placement_facts(picture).has("torch.cuda", "pytorch") is None
 
 
+async def test_environments_are_looked_for_each_time() -> None:
+    """One that was built since the last look is in the next picture."""
+    built: list[Environment] = []
+    machine = a_pretend_machine(package_readings=PACKAGES, torch_probe=TORCH_SAYS)
+
+    async def find() -> tuple[Environment, ...]:
+        return tuple(built)
+
+    settings = settings_for(machine, find_environments=find)
+    before = placement_facts(await detect(settings))
+    built.append(PYTORCH)
+    after = placement_facts(await detect(settings))
+
+    assert before.has("torch.cuda", "pytorch") is None
+    assert after.has("torch.cuda", "pytorch") is True
+
+
 async def test_the_picture_grows_and_only_its_last_form_is_settled() -> None:
     """Hardware is reported before torch has answered."""
     machine = a_pretend_machine(

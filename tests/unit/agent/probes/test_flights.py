@@ -101,6 +101,24 @@ async def test_after_it_was_late_a_probe_rests_longer_each_time() -> None:
     assert not await is_resting()
 
 
+async def test_who_asks_on_purpose_does_not_wait_for_the_rest(
+    release: threading.Event,
+) -> None:
+    """A mended tool is tried at once; one that is still stuck is not."""
+    flights = Flights(clock=Clock())
+    gone = threading.Event()
+    assert (
+        await flights.run("nvidia", lambda: gone.wait(timeout=10), seconds=0.01)
+    ).late
+    assert (await flights.run("amd", release.wait, seconds=0.01)).late
+    gone.set()
+    await asyncio.to_thread(_join, "probe-nvidia")
+    flights.forgive()
+
+    assert (await flights.run("nvidia", lambda: 1, seconds=5)).value == 1
+    assert (await flights.run("amd", lambda: 1, seconds=5)).late
+
+
 def _join(name: str) -> None:
     for thread in threading.enumerate():
         if thread.name == name:
