@@ -15,7 +15,7 @@ sent the launch of the second again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 
 import structlog
 
@@ -51,11 +51,12 @@ class Allocation:
         spec: WorkloadSpec,
         driver: Driver,
         records: Records,
+        ready: Callable[[], Awaitable[None]],
         on_fault: Callable[[BaseException], None],
     ) -> None:
         """Begin where *entry* says that the allocation is; *spec* has no secrets.
 
-        *on_fault* hears of what ended the task and is no fault of the workload.
+        *ready* returns once the driver is ready.  *on_fault* hears of what ended the task and is no fault of the workload.
         """
         self.key = entry.key
         self.judged = asyncio.Event()
@@ -63,6 +64,7 @@ class Allocation:
         self._spec = spec
         self._driver = driver
         self._records = records
+        self._ready = ready
         self._on_fault = on_fault
         self._handle = entry.handle
         self._serving = entry.event is AgentEvent.SERVING
@@ -70,8 +72,8 @@ class Allocation:
         self._stop = entry.stop
         self._leaving = False
         self._undoing = False
-        self._carrying = False
-        self._next_job: Job | None = None
+        self._starting = False
+        self._job: Job | None = None
         self._interrupted = asyncio.Event()
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -82,12 +84,21 @@ class Allocation:
         return self._task is not None and not self._task.done()
 
     def launch(self, job: Job) -> None:
-        """Prepare and start *job*, and stay with it; a repeated launch does nothing."""
-        if not self.is_active:
-            self._begin(self._carry_out(job))
-        elif not (self._carrying or self._serving):
-            # What a killed agent left is still being undone.
-            self._next_job = job
+        """Prepare and start *job*, and stay with it; a repeated launch does nothing.
+
+        A launch that comes with another environment, because the Hub began anew,
+        takes the place of the earlier one as long as the server does not answer.
+        """
+        if self._serving:
+            return
+        if not self._starting:
+            self._job = job
+            if not self.is_active:
+                self._begin(self._carry_out())
+        elif self._job != job:
+            # What is being started has a token that is void already.
+            self._job = job
+            self._interrupted.set()
 
     def resume(self) -> None:
         """Take up after a restart of the agent what the ledger says was there."""
@@ -147,9 +158,9 @@ class Allocation:
             await self._records.report(outcome.event, explanation=outcome.explanation)
             return
         await self._records.drop_handle()
-        job, self._next_job = self._next_job, None
-        if job is not None and self._stop is None and not self._leaving:
-            self._begin(self._carry_out(job))
+        if self._job is not None and self._stop is None and not self._leaving:
+            self._interrupted.clear()
+            self._begin(self._carry_out())
 
     async def _until_interrupted(
         self, work: Coroutine[None, None, Outcome | None]
@@ -170,34 +181,41 @@ class Allocation:
 
     # ------------------------------------------------------------------- the work
 
-    async def _carry_out(self, job: Job) -> Outcome | None:
-        self._carrying = True
+    async def _carry_out(self) -> Outcome | None:
         if self._handle is not None:
             # Left by an agent that was killed half-way.
             await self._undo()
             await self._records.drop_handle()
         outcome = await self._within(
             self._spec.prepare_seconds,
-            self._driver.prepare(job, self._records.progress),
+            self._prepare(),
             (Reason.PREPARE_TIMEOUT, Reason.PREPARE_FAILED),
         )
         if outcome is not None:
             return outcome
         await self._records.report(AgentEvent.PREPARED)
-        outcome = await self._within(
-            self._spec.start_seconds,
-            self._start(job),
-            (Reason.START_TIMEOUT, Reason.START_FAILED),
-        )
-        if outcome is not None:
+        self._starting = True
+        try:
+            outcome = await self._within(
+                self._spec.start_seconds,
+                self._start(),
+                (Reason.START_TIMEOUT, Reason.START_FAILED),
+            )
+        finally:
+            self._starting = False
+        if outcome is not None or self._interrupted.is_set():
             return outcome
-        # The environment's secrets are not kept for as long as the server runs.
-        del job
         await self._begin_serving()
         return await self._serve()
 
-    async def _start(self, job: Job) -> None:
-        handles = self._driver.start(job, self._records.progress)
+    async def _prepare(self) -> None:
+        assert self._job is not None  # noqa: S101 - by launch
+        await self._ready()
+        await self._driver.prepare(self._job, self._records.progress)
+
+    async def _start(self) -> None:
+        assert self._job is not None  # noqa: S101 - by launch
+        handles = self._driver.start(self._job, self._records.progress)
         try:
             async for handle in handles:
                 # In memory first: what cannot be made durable is still undone.
@@ -261,7 +279,8 @@ class Allocation:
         if limit is not None:
             self._ends_at = self._records.now().timestamp() + limit
         self._serving = True
-        self._next_job = None
+        # The environment's secrets are not kept for as long as the server runs.
+        self._job = None
         await self._records.report(
             AgentEvent.SERVING, url=self._handle.url, ends_at=self._ends_at
         )

@@ -64,11 +64,14 @@ class Supervisor:
         self._localise = localise
         self._publish = publish
         self._allocations: dict[Key, Allocation] = {}
+        self._opening: dict[DriverName, asyncio.Task[None]] = {}
 
     # ------------------------------------------------------------- the whole of it
 
     async def recover(self) -> None:
         """Take up everything that the ledger holds; once, before the first link."""
+        for name, driver in self._drivers.items():
+            self._opening[name] = asyncio.create_task(_open(driver))
         for entry in self._ledger.entries():
             if entry.holds and entry.spec is not None:
                 self._resume(entry, entry.spec)
@@ -86,6 +89,10 @@ class Supervisor:
         if stop_workloads:
             await self._stop_all()
         await asyncio.gather(*(one.leave() for one in self._allocations.values()))
+        for opening in self._opening.values():
+            opening.cancel()
+        if self._opening:
+            await asyncio.wait(self._opening.values())
         for driver in self._drivers.values():
             await driver.close()
 
@@ -206,10 +213,14 @@ class Supervisor:
             spec=without_secrets(spec),
             driver=driver,
             records=Records(entry.key, ledger=self._ledger, publish=self._publish),
+            ready=lambda: self._ready(spec.runtime.driver),
             on_fault=self._on_fault,
         )
         self._allocations[entry.key] = allocation
         return allocation
+
+    async def _ready(self, driver: DriverName) -> None:
+        await asyncio.wait({self._opening[driver]})
 
     def _note_stopped(self, key: Key, explanation: Explanation | None) -> None:
         newest = self._ledger.newest_epoch(key.allocation)
@@ -267,6 +278,13 @@ class Supervisor:
                 self.fault.set_exception(error)
             return
         _log.error("an allocation's task failed", exc_info=error)
+
+
+async def _open(driver: Driver) -> None:
+    try:
+        await driver.open()
+    except Exception as error:  # noqa: BLE001 - each launch will say what is wrong
+        _log.error("a driver is not ready", driver=driver.name.value, exc_info=error)
 
 
 def _refused(key: Key, reason: Reason) -> Report:

@@ -81,6 +81,13 @@ class Driver(ABC):
 
     name: ClassVar[DriverName]
 
+    async def open(self) -> None:  # noqa: B027 - most drivers need no time for it
+        """Get ready; called once when the agent starts.
+
+        The agent registers and takes up running workloads meanwhile; ``prepare`` is
+        not called before this has returned.
+        """
+
     @abstractmethod
     async def prepare(self, job: Job, progress: ProgressSink) -> None:
         """Fetch or build what *job*'s runtime needs; shared between allocations.

@@ -254,6 +254,34 @@ async def test_a_stop_during_the_start_leaves_nothing(
     assert not list((agent.folder / "simulation").glob("*"))
 
 
+@pytest.mark.parametrize(
+    ("simulation", "when"),
+    [
+        ({"prepare_seconds": 2}, AgentEvent.ACCEPTED),
+        ({"start_seconds": 4}, AgentEvent.PREPARED),
+    ],
+)
+async def test_a_start_that_the_hub_began_anew_gets_the_new_environment(
+    peer: ControllerPeer,
+    agent: AgentProcess,
+    simulation: dict[str, float],
+    when: AgentEvent,
+) -> None:
+    """One server comes of both launches, and it is not the one with the void token."""
+    agent.settings["simulation"] = simulation
+    agent.start()
+    await peer.greeted(1)
+    spec = a_spec()
+    peer.launch(ONE, 1, spec)
+    await peer.report(ONE, when)
+    anew = spec.environment | {"JUPYTERHUB_SERVICE_PREFIX": "/user/olivia/anew/"}
+    peer.launch(ONE, 1, spec.model_copy(update={"environment": anew}))
+    serving = await peer.report(ONE, AgentEvent.SERVING)
+    assert serving.url is not None
+    assert serving.url.endswith("/user/olivia/anew/")
+    assert len(agent.workloads()) == 1
+
+
 async def test_no_secret_is_written_or_logged(
     peer: ControllerPeer, agent: AgentProcess
 ) -> None:
