@@ -183,7 +183,7 @@ def _compare(
     if record.stop is not None:
         if not told:
             lifecycle.tell_stop(tx, record)
-    elif record.state is State.PREPARING:
+    elif record.state in {State.PREPARING, State.STARTING}:
         # The agent may have been killed: it goes on from a repeated launch.
         lifecycle.launch(core, tx, record)
 
