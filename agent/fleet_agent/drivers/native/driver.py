@@ -71,6 +71,8 @@ class NativeSettings:
     addresses: Addresses = field(default_factory=Addresses)
     locks: Path = OWN_LOCKS
     lab_package: Path = field(default_factory=installed_lab_package)
+    environments: Path | None = None
+    """Where environments are; None: in the state folder."""
     cache: Path | None = None
     """Where uv keeps downloads; None: in the state folder."""
     build_environment: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +94,7 @@ class NativeDriver(Driver):
         self._identities = Identities(settings.state / "uids.json", settings.uids)
         self._ending = Ending()
         self._store = EnvironmentStore(
-            settings.state / "environments",
+            settings.environments or settings.state / "environments",
             locks=settings.locks,
             lab_package=settings.lab_package,
             tools=BuildTools(

@@ -15,6 +15,7 @@ from fleet_agent.drivers.native.inside import overlay
 _MODULES = (
     "fleet_lab.identity",
     "jupyter_lsp",
+    "jupyter_lsp.types",
     "jupyter_server.serverapp",
     "jupyter_server_terminals.app",
     "jupyterhub.singleuser.extension",
@@ -38,12 +39,12 @@ def import_everything() -> None:
     # Builds a large grammar at import, for formats of JSON Schema nobody here uses.
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     modules = {name: import_module(name) for name in _MODULES}
-    # Asks node for yarn's settings at each start; only building Lab needs them.
-    setattr(  # noqa: B010 - a module is not made for assignments
-        modules["jupyterlab.commands"],
-        "_yarn_config",
-        lambda logger: {"yarn config": {}, "npm config": {}},
-    )
+    # Both ask node at each start.  Yarn's settings serve to build Lab, npm's prefix to
+    # find language servers installed with it: the environment can have neither.
+    lab: Any = modules["jupyterlab.commands"]
+    lab._yarn_config = lambda logger: {"yarn config": {}, "npm config": {}}  # noqa: SLF001 - there is no public way
+    languages: Any = modules["jupyter_lsp.types"].LanguageServerManagerAPI
+    languages._npm_prefix = lambda manager, npm: ""  # noqa: SLF001 - as above
 
 
 def become(
