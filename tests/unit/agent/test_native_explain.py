@@ -1,0 +1,42 @@
+"""Why a server ended, in one sentence that holds nothing of its log."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleet_agent.drivers.native.explain import why_it_ended
+from fleet_contracts.reasons import Reason
+
+
+SECRET = "token=6f1c"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "log", "memory_ran_out", "reason", "words"),
+    [
+        (0, "", False, Reason.SERVER_EXITED, "ended by itself"),
+        (1, "", False, Reason.SERVER_EXITED, "exit code 1"),
+        (139, "", False, Reason.SERVER_EXITED, "signal 11"),
+        (137, "", True, Reason.OUT_OF_MEMORY, "memory"),
+        (137, "", False, Reason.SERVER_EXITED, "signal 9"),
+        (0, "", True, Reason.SERVER_EXITED, "by itself"),
+        (None, "", True, Reason.SERVER_EXITED, "from outside"),
+        (1, "No space left on device", False, Reason.DISK_FULL, "disk"),
+        (1, "Failed to connect to my Hub at", False, Reason.SERVER_EXITED, "Hub"),
+        (2, "Bad config encountered", False, Reason.SERVER_EXITED, ".jupyter"),
+        (1, "bwrap: Can't", False, Reason.START_FAILED, "sandbox"),
+        # An old complaint of a server that was then ended says nothing.
+        (143, "No space left on device", False, Reason.SERVER_EXITED, "signal 15"),
+    ],
+)
+def test_every_end_has_a_code_and_a_sentence(
+    exit_code: int | None, log: str, memory_ran_out: bool, reason: Reason, words: str
+) -> None:
+    """The sentence is ours; the log stays with the operator."""
+    explanation = why_it_ended(
+        exit_code, f"{SECRET} {log} {SECRET}", memory_ran_out=memory_ran_out
+    )
+
+    assert explanation.reason is reason
+    assert words in (explanation.detail or "")
+    assert SECRET not in (explanation.detail or "")
