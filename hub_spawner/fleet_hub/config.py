@@ -84,6 +84,8 @@ def configure(
 
 def _hub(c: Any, places: Places) -> None:
     hub = c.JupyterHub
+    # SQLite makes its files readable by all, but keeps the mode that it finds.
+    places.hub_database.touch(mode=0o600)
     hub.db_url = f"sqlite:///{places.hub_database}"
     use_write_ahead_log()
     hub.cookie_secret_file = str(places.cookie_secret)
@@ -141,6 +143,8 @@ def _managed_service(
         "command": [sys.executable, "-m", "fleet_hub.service"],
         "environment": environment,
         "cwd": str(places.controller),
+        # The Hub ends itself if it is not up by then; a busy machine takes long.
+        "timeout": 120,
         "oauth_no_confirm": True,
         "display": True,
     }

@@ -170,12 +170,20 @@ def end_all(processes: Sequence[psutil.Process], *, patience_seconds: float) -> 
         _, alive = psutil.wait_procs(alive, timeout=KILL_SECONDS)
 
 
-def end_orphans(keep: Iterable[int] = ()) -> None:
-    """End every descendant of this process but those in *keep*, and reap it."""
-    kept = set(keep)
-    left = [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if process.pid not in kept
-    ]
-    end_all(left, patience_seconds=0)
+def reap_orphans(children: Iterable[Child]) -> None:
+    """Collect the exit statuses of adopted processes, so that none stays a zombie.
+
+    Those of our own *children* are left to themselves.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    own = {child.pid for child in children}
+    look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    with suppress(ChildProcessError):
+        while (ended := os.waitid(os.P_ALL, 0, look)) and ended.si_pid not in own:
+            os.waitpid(ended.si_pid, 0)
+
+
+def end_orphans() -> None:
+    """End every descendant of this process."""
+    end_all(psutil.Process().children(recursive=True), patience_seconds=0)

@@ -30,6 +30,7 @@ from fleet_hub.local_processes import (
     end_all,
     end_orphans,
     proxy_left_behind,
+    reap_orphans,
 )
 from fleet_hub.local_services import (
     Ports,
@@ -46,7 +47,8 @@ from fleet_hub.places import (
 )
 
 
-UP_SECONDS: Final = 60.0
+UP_SECONDS: Final = 180.0
+"""A busy machine takes its time to import JupyterHub; a program that ends is noticed."""
 LEFTOVER_SECONDS: Final = 20.0
 AGENT_STOP_SECONDS: Final = 30.0
 HUB_STOP_SECONDS: Final = 20.0
@@ -223,6 +225,7 @@ Press Ctrl-C to end everything, notebooks included.  Files stay.
     def _watch(self, hub: Child, agent: Child) -> None:
         """Restart what ends by itself, a few times, until told to end."""
         while not self._ending.wait(WATCH_SECONDS):
+            reap_orphans((hub, agent))
             for child in (hub, agent):
                 if child.status is None:
                     continue

@@ -7,7 +7,7 @@ import re
 import socket
 import urllib.error
 import urllib.request
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ import psutil
 from fleet_contracts.base import MACHINE_NAME_PATTERN
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.places import (
-    DEFAULT_CONTROLLER_PORT,
     SERVICE_NAME,
     Places,
     secret_of,
@@ -25,8 +24,6 @@ from fleet_hub.places import (
 
 
 ANSWER_SECONDS: Final = 5.0
-HUB_PORT: Final = 8081
-PROXY_PORT: Final = 8001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,9 @@ class Ports:
 
 
 def choose_ports(public: int) -> Ports:
-    """Return the ports to use: the usual ones, or free ones where those are taken.
+    """Return the ports to use: *public*, and whichever are free for the inner ones.
+
+    Not the usual inner ports: two runs that begin together would both find them free.
 
     Raises:
         ConfigurationError: the public port is taken; it is not swapped silently.
@@ -70,12 +69,8 @@ def choose_ports(public: int) -> Ports:
             f"port {public} is taken{_by_whom(public)}. End that program, or choose "
             "another port: jupyter-fleet run --port 8010 (make run PORT=8010)"
         )
-    return Ports(
-        public=public,
-        hub=_this_or_free(HUB_PORT, public),
-        proxy=_this_or_free(PROXY_PORT, public),
-        controller=_this_or_free(DEFAULT_CONTROLLER_PORT, public),
-    )
+    hub, proxy, controller = _free_ports(3)
+    return Ports(public=public, hub=hub, proxy=proxy, controller=controller)
 
 
 def is_free(port: int) -> bool:
@@ -89,12 +84,13 @@ def is_free(port: int) -> bool:
     return True
 
 
-def _this_or_free(usual: int, public: int) -> int:
-    if usual != public and is_free(usual):
-        return usual
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_ports(count: int) -> list[int]:
+    """Return so many different ports that nobody uses."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def _by_whom(port: int) -> str:
