@@ -81,6 +81,8 @@ WALK = [
     ("GET", "api/profiles", PEOPLE),
     ("GET", "api/machines", ADMIN),
     ("POST", "api/machines/box/lost", ADMIN),
+    ("POST", "api/machines/box/redetect", OWN),
+    ("POST", "api/machines/nobox/redetect", OWN | {"owner": 404, "admin": 404}),
     ("GET", "api/workloads/WORKLOAD/timeline", OWN),
     ("GET", "api/workloads/w000/timeline", PEOPLE | dict.fromkeys(PEOPLE, 404)),
     ("GET", "", PAGE),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import ValidationError
 from tornado.web import HTTPError
 from typing_extensions import override
 
+from fleet_contracts.capabilities import WorkerCapabilities
 from fleet_contracts.catalog import public_view
+from fleet_contracts.identity import with_identity
+from fleet_contracts.protocol import Redetect
 from fleet_hub.controller import stopping
 from fleet_hub.controller.model import Presence
 from fleet_hub.controller.records import MachineRecord
@@ -97,6 +101,21 @@ class MachineLostHandler(AdminHandler):
         self.answer({"machine": machine, "lost": True})
 
 
+class MachineRedetectHandler(PersonHandler):
+    """A request that a machine looks at itself again, now."""
+
+    @override
+    def post(self, machine: str) -> None:
+        """Ask the machine; its answer comes as a change of its capabilities."""
+        record = self.core.model.machines.get(machine)
+        may = self.visitor.admin or (record and record.owner == self.visitor.name)
+        if record is None or not may:
+            # Whoever may not ask does not learn which machines there are.
+            raise HTTPError(404)
+        asked = self.core.links.send(machine, Redetect())
+        self.answer({"machine": machine, "asked": asked})
+
+
 def machine_view(record: MachineRecord, presence: Presence) -> dict[str, Any]:
     """Return what an admin reads of a machine; its capabilities are its own word."""
     return {
@@ -112,8 +131,24 @@ def machine_view(record: MachineRecord, presence: Presence) -> dict[str, Any]:
             {"allocation": allocation, "epoch": epoch}
             for allocation, epoch in sorted(presence.foreign)
         ],
-        "capabilities": dict(record.capabilities),
+        "capabilities": _picture(record),
     }
+
+
+def _picture(record: MachineRecord) -> dict[str, Any]:
+    """Return the machine's own word about its hardware, and ours about who it is."""
+    try:
+        told = WorkerCapabilities.model_validate(record.capabilities)
+    except ValidationError:
+        told = WorkerCapabilities()
+    picture = with_identity(
+        told,
+        name=record.name,
+        owner=record.owner,
+        provider=record.owner,
+        recorded_at=record.enrolled_at,
+    )
+    return picture.model_dump(mode="json", by_alias=True)
 
 
 def _actor(handler: FleetHandler, owner: str) -> str:

@@ -58,6 +58,11 @@ def routes(context: Context) -> list[tuple[Any, ...]]:
         (rf"{prefix}api/profiles", api.ProfilesHandler, given),
         (rf"{prefix}api/machines", api.MachinesHandler, given),
         (rf"{prefix}api/machines/{MACHINE}/lost", api.MachineLostHandler, given),
+        (
+            rf"{prefix}api/machines/{MACHINE}/redetect",
+            api.MachineRedetectHandler,
+            given,
+        ),
         (rf"{workload}/timeline", api.WorkloadTimelineHandler, given),
         (rf"{workload}/leave", api.WorkloadLeaveHandler, given),
         (prefix, pages.OwnWorkloadsHandler, given),
