@@ -134,6 +134,20 @@ async def test_a_change_since_the_start_is_not_asked_about_again(
     assert told == []
 
 
+async def test_what_nobody_needs_any_more_is_removed(small: SmallStore) -> None:
+    """Not what a lock leads to, and not what a notebook still runs from."""
+    small.a_lock("old")
+    small.a_lock("new", packages=2)
+    old = await small.open().prepare("old", quiet)
+    new = await small.open().prepare("new", quiet)
+    (small.locks / "old.lock").unlink()
+    store = small.open()
+
+    assert await store.collect({old.identity}) == []
+    assert await store.collect(set()) == [old.identity]
+    assert small.left() == [new.identity]
+
+
 async def test_concurrent_prepares_share_one_build(small: SmallStore) -> None:
     """Both get the same environment, and both see the progress."""
     small.a_lock()

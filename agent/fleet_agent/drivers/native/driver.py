@@ -106,13 +106,19 @@ class NativeDriver(Driver):
             seen_as=ENVIRONMENT,
         )
 
-    async def verify_all(self) -> dict[str, bool]:
-        """Verify every environment; to be called when the agent starts.
+    @override
+    async def open(self) -> None:
+        """Verify every environment, and remove what nobody needs any more.
 
-        Returns which of them were sound.  A broken one is set aside and built again
-        when it is needed; what a killed build left is removed.
+        A broken environment is set aside and built again when it is needed.
         """
-        return await self._store.verify_all()
+        for limitation in self.limitations():
+            _log.warning("sandbox is limited", limitation=limitation)
+        await self._store.verify_all()
+        # A folder that several agents share is not this one's to tidy up.
+        if self._settings.environments is None:
+            in_use = {run.environment for run in RunFolder.all(self._runs)}
+            await self._store.collect(in_use)
 
     def limitations(self) -> tuple[str, ...]:
         """Return what this machine's sandbox cannot keep apart, one sentence each."""
@@ -214,7 +220,7 @@ class NativeDriver(Driver):
             devices=nvidia_mounts(spec.resources.devices),
         )
         system = System(mounts=host.system_mounts(), links=host.system_links())
-        folder.make(account)
+        folder.make(account, environment.identity)
         status = os.open(folder.status, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             plan = planning.sandbox_plan(system, place, environment, status_fd=status)

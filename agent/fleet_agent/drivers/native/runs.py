@@ -77,9 +77,23 @@ class RunFolder:
         """The private /tmp."""
         return self.path / "tmp"
 
-    def make(self, account: Account) -> None:
-        """Make the folder for a workload of *account*."""
+    @classmethod
+    def all(cls, base: Path) -> list[RunFolder]:
+        """Return the folders of everything that runs, or did and was not stopped."""
+        return [cls(path) for path in base.iterdir()] if base.is_dir() else []
+
+    @property
+    def environment(self) -> str:
+        """The identity of the environment that it runs from; empty: not known."""
+        try:
+            return (self.path / "environment").read_text()
+        except FileNotFoundError:
+            return ""
+
+    def make(self, account: Account, environment: str) -> None:
+        """Make the folder for a workload of *account* that runs from *environment*."""
         self.path.mkdir(mode=0o700, parents=True)
+        (self.path / "environment").write_text(environment)
         for path, text in (
             (self.passwd, account.passwd()),
             (self.group, account.group()),

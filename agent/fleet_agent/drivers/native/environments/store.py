@@ -137,6 +137,30 @@ class EnvironmentStore:
                 sound[path.name] = await self._verify(path.name, lambda progress: None)
         return sound
 
+    async def collect(self, in_use: set[str]) -> list[str]:
+        """Remove the environments that no lock leads to and that are not *in_use*.
+
+        Broken ones that were set aside go as well, and the identities that are gone
+        are returned.  Not to be called while something is being prepared.
+        """
+        wheel, interpreter = await self._constants()
+        wanted = in_use | {
+            self.identity(read_lock(self._locks, path.stem), wheel, interpreter)
+            for path in self._locks.glob("*.lock")
+        }
+        gone = []
+        for path in sorted(self._folder.iterdir()):
+            identity = path.name.removeprefix(_BROKEN).partition("-")[0]
+            broken = path.name.startswith(_BROKEN)
+            if path.name.startswith(_BUILDING) or (
+                identity in (in_use if broken else wanted)
+            ):
+                continue
+            self._verified.discard(path.name)
+            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+            gone.append(identity)
+        return gone
+
     async def _provide(
         self, environment: Environment, lock: Lock, wheel: Wheel, progress: ProgressSink
     ) -> None:
