@@ -28,8 +28,9 @@ from fleet_agent.drivers.base import (
     Standing,
 )
 from fleet_agent.ledger_entry import Entry, StopIntent
-from fleet_agent.outcomes import Outcome, explain, failed, judge_end, late
+from fleet_agent.outcomes import Outcome, judge_end
 from fleet_agent.records import Records
+from fleet_agent.steps import stop_gently, within
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import WorkloadSpec
@@ -186,20 +187,24 @@ class Allocation:
             # Left by an agent that was killed half-way.
             await self._undo()
             await self._records.drop_handle()
-        outcome = await self._within(
+        outcome = await within(
             self._spec.prepare_seconds,
             self._prepare(),
-            (Reason.PREPARE_TIMEOUT, Reason.PREPARE_FAILED),
+            too_late=Reason.PREPARE_TIMEOUT,
+            went_wrong=Reason.PREPARE_FAILED,
+            on_fault=self._log_driver_fault,
         )
         if outcome is not None:
             return outcome
         await self._records.report(AgentEvent.PREPARED)
         self._starting = True
         try:
-            outcome = await self._within(
+            outcome = await within(
                 self._spec.start_seconds,
                 self._start(),
-                (Reason.START_TIMEOUT, Reason.START_FAILED),
+                too_late=Reason.START_TIMEOUT,
+                went_wrong=Reason.START_FAILED,
+                on_fault=self._log_driver_fault,
             )
         finally:
             self._starting = False
@@ -227,25 +232,6 @@ class Allocation:
                 await close()
         if self._handle is None or self._handle.url is None:
             raise DriverError(Reason.START_FAILED, "the driver yielded no address")
-
-    async def _within(
-        self,
-        seconds: float,
-        work: Coroutine[None, None, None],
-        reasons: tuple[Reason, Reason],
-    ) -> Outcome | None:
-        """Return None when *work* got done within *seconds*, else how it failed."""
-        too_late, went_wrong = reasons
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit:
-                await work
-        except Exception as error:  # noqa: BLE001 - a driver's fault must not end the agent
-            if limit.expired():
-                return late(too_late, seconds)
-            self._log_fault("the driver failed", error)
-            return failed(explain(error, went_wrong))
-        return None
 
     async def _take_up(self) -> Outcome | None:
         """Go on with what was serving; give up what was only half started."""
@@ -328,29 +314,25 @@ class Allocation:
         """Undo what the last handle names, tried until the driver says it is gone."""
         while self._handle is not None:
             try:
-                await self._stop_once(self._handle)
+                await stop_gently(
+                    self._driver,
+                    self._handle,
+                    grace_seconds=self._grace_seconds(),
+                    hurry=self._hurry,
+                )
             except Exception as error:  # noqa: BLE001 - what holds on must be tried again
                 self._log_fault("a workload could not be stopped", error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 self._handle = None
 
-    async def _stop_once(self, handle: Handle) -> None:
-        answers = self._serving or handle.url is not None
-        wanted = self._stop is not None and answers
-        grace = self._spec.stop_seconds if wanted else 0.0
-        if grace > 0 and not self._hurry.is_set():
-            gently = asyncio.create_task(self._driver.stop(handle, grace_seconds=grace))
-            hurry = asyncio.create_task(self._hurry.wait())
-            try:
-                await asyncio.wait({gently, hurry}, return_when="FIRST_COMPLETED")
-            finally:
-                hurry.cancel()
-                gently.cancel()
-            await asyncio.wait({gently})
-            if not gently.cancelled():
-                return gently.result()
-        return await self._driver.stop(handle, grace_seconds=0)
+    def _grace_seconds(self) -> float:
+        """Return how long the server may take: one that never answered has no files."""
+        answered = self._serving or (self._handle is not None and self._handle.url)
+        return self._spec.stop_seconds if self._stop is not None and answered else 0.0
+
+    def _log_driver_fault(self, error: Exception) -> None:
+        self._log_fault("the driver failed", error)
 
     def _log_fault(self, event: str, error: Exception) -> None:
         _log.error(

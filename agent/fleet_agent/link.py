@@ -41,6 +41,7 @@ from fleet_contracts.protocol import (
     Heartbeat,
     Hello,
     InventoryItem,
+    ProtocolError,
     Report,
     ToAgent,
     Welcome,
@@ -94,8 +95,12 @@ class Link:
 
     def send(self, message: Message) -> None:
         """Send *message* if the link lives; what must arrive is in the ledger too."""
-        if self._outgoing is not None:
+        if self._outgoing is None:
+            return
+        try:
             self._outgoing.put_nowait(encode(message))
+        except ProtocolError as error:
+            _log.error("a message cannot be sent", error=str(error))
 
     async def run(self) -> None:
         """Stay connected until cancelled.
@@ -163,7 +168,7 @@ class Link:
         self, connection: WebSocketClientConnection, conversation: Conversation
     ) -> None:
         outgoing: asyncio.Queue[str] = asyncio.Queue()
-        outgoing.put_nowait(encode(self._speaker.hello()))
+        outgoing.put_nowait(_encode_hello(self._speaker.hello()))
         helpers = [asyncio.create_task(_write(connection, outgoing))]
         try:
             async with asyncio.timeout(WELCOME_SECONDS) as patience:
@@ -211,6 +216,15 @@ class Link:
             if resend.is_due(reports, now=clock()):
                 for report in reports:
                     self.send(report)
+
+
+def _encode_hello(hello: Hello) -> str:
+    """Return *hello*; a picture that is too large must not keep the machine away."""
+    try:
+        return encode(hello)
+    except ProtocolError as error:
+        _log.error("the capabilities cannot be sent", error=str(error))
+        return encode(hello.model_copy(update={"capabilities": {}}))
 
 
 async def _write(

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -80,7 +81,7 @@ class SimulationDriver(Driver):
 
     @override
     async def start(self, job: Job, progress: ProgressSink) -> AsyncIterator[Handle]:
-        folder = self._folder / f"{job.allocation}-{job.epoch}"
+        folder = self._folder / _folder_name(job)
         data: dict[str, Any] = {"folder": folder.name, "boot": boot_id()}
         yield Handle(allocation=job.allocation, data=data)
         _make_empty(folder)
@@ -268,6 +269,11 @@ class SimulationDriver(Driver):
 def _process_of(handle: Handle) -> ProcessName | None:
     data = handle.data.get("process")
     return None if data is None else ProcessName.from_data(data)
+
+
+def _folder_name(job: Job) -> str:
+    """Return a name that no allocation's id can lead out of our folder with."""
+    return sha256(f"{job.allocation}/{job.epoch}".encode()).hexdigest()[:24]
 
 
 def _prefix_of(job: Job) -> str:
