@@ -309,3 +309,16 @@ async def test_what_a_killed_agent_left_half_built_is_removed_at_start(
     assert not alive
     await small.open().verify_all()
     assert small.left() == []
+
+
+async def test_only_verified_environments_count_as_built(small: SmallStore) -> None:
+    """An environment is told by its ref once it is whole, and no longer when broken."""
+    small.a_lock()
+    store = small.open()
+    assert await store.built() == {}
+    environment = await store.prepare("small", quiet)
+    assert await store.built() == {"small": environment.tree}
+
+    (site_packages(environment.tree) / "small0" / "__init__.py").write_text("changed")
+    await store.verify_all()
+    assert await store.built() == {}

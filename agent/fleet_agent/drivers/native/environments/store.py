@@ -123,6 +123,21 @@ class EnvironmentStore:
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
+    async def built(self) -> dict[str, Path]:
+        """Return the trees of the verified environments, by the ref that names them.
+
+        Raises:
+            DriverError: this agent's own lock files or packages cannot be read.
+        """
+        wheel, interpreter = await self._constants()
+        found = {}
+        for path in sorted(self._locks.glob("*.lock")):
+            lock = read_lock(self._locks, path.stem)
+            identity = self.identity(lock, wheel, interpreter)
+            if identity in self._verified:
+                found[path.stem] = self._folder / identity / "tree"
+        return found
+
     async def verify_all(self) -> dict[str, bool]:
         """Remove what killed builds left, and verify every environment there is.
 
