@@ -147,6 +147,7 @@ class FakeAgent:
         self.heard: list[ToAgent] = []
         self.ledger: dict[str, InventoryItem] = {}
         self.launched: dict[str, Launch] = {}
+        self.ended: set[str] = set()
         self.session: LinkSession | None = None
         self.boot_id = "boot-1"
         self.ledger_id = "ledger-1"
@@ -208,6 +209,8 @@ class FakeAgent:
         epoch = self.launched[allocation].epoch
         known = self.ledger.get(allocation)
         seq = (known.seq if known else 0) + 1
+        if event in {AgentEvent.ENDED, AgentEvent.FAILED, AgentEvent.REJECTED}:
+            self.ended.add(allocation)
         if event not in {AgentEvent.PROGRESS, AgentEvent.NOTE}:
             self.ledger[allocation] = InventoryItem(
                 allocation=allocation,
