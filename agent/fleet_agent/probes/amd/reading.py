@@ -40,6 +40,10 @@ _FAULTS: Final = tuple(
 _NOTHING: Final = re.compile(
     r"no (amd )?gpus? (specified|detected|found|available)", re.IGNORECASE
 )
+_COMPLAINT: Final = re.compile(
+    r"\b(error|exception|failed|failure|fatal|cannot|could not|unable)\b",
+    re.IGNORECASE,
+)
 _NO_JSON: Final = re.compile(r"no json data", re.IGNORECASE)
 _TRACEBACK: Final = re.compile(
     r"^traceback \(most recent call last\)", re.IGNORECASE | re.MULTILINE
@@ -126,7 +130,7 @@ def _without_devices(result: ToolResult) -> Answer:
         return _named_none(told)
     if _NO_JSON.search(text):
         return failed(ProbeStatus.UNPARSEABLE, "no_json", *told)
-    if result.exit_code not in (None, 0):
+    if result.exit_code not in (None, 0) or _COMPLAINT.search(text):
         return failed(ProbeStatus.TOOL_ERROR, "tool_failed", *told)
     reason = "not_understood" if told else "empty_output"
     return failed(ProbeStatus.UNPARSEABLE, reason, *told)

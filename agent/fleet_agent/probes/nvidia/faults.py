@@ -58,6 +58,10 @@ _SENTENCES: Final = tuple(
         (r"nvidia-smi has failed", "tool_failed"),
     )
 )
+_COMPLAINT: Final = re.compile(
+    r"\b(error|failed|failure|fatal|cannot|could not|couldn.t|unable|denied)\b",
+    re.IGNORECASE,
+)
 _NOTHING: Final = re.compile(r"\bno devices? (was |were )?found", re.IGNORECASE)
 _WARNINGS: Final = (
     (re.compile(r"inforom is corrupted", re.IGNORECASE), "inforom_corrupted"),
@@ -118,6 +122,8 @@ def without_devices(text: str, exit_code: int | None) -> Answer:
         )
     if reason is None and exit_code not in (None, 0):
         reason = _CODES.get(exit_code or 0, "tool_failed")
+    if reason is None and _COMPLAINT.search(text):
+        reason = "tool_failed"
     if reason is not None:
         return Answer(status=ProbeStatus.TOOL_ERROR, reason=reason, warnings=told)
     return Answer(

@@ -35,9 +35,11 @@ _NUMBERS: Final = re.compile(
 )
 _WORDS: Final = re.compile(r"\S{1,64}( \S{1,64}){0,2}")
 _NAME: Final = re.compile(r"[A-Za-z][\w .,()+/@®™-]{0,95}")
+# Words of sentences; "with" and the like are in real names ("… with Max-Q Design").
 _NO_NAME: Final = re.compile(
-    r"\b(warning|error|failed|unable|unknown|found|nvml|nvidia-smi|please|could|cannot"
-    r"|invalid|not|with|because|has|were|was|initializing|message)\b|\.$",
+    r"\b(warnings?|errors?|failed|unable|nvml|nvidia-smi|please|could(n.t)?|cannot"
+    r"|invalid|initiali[sz]ing|corrupted|msg|(was|were|not) found|is lost|is not"
+    r"|devices? (was|were))\b|\.$",
     re.IGNORECASE,
 )
 BROKEN: Final = {

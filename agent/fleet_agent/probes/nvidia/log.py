@@ -72,9 +72,19 @@ def _conclude(
         devices,
         complete=whole,
         partial=broken or (None if whole else "devices_missing"),
+        note=_note(devices, [pairs for _, pairs in blocks]),
         warnings=warnings,
         facts=mig_facts(devices),
     )
+
+
+def _note(devices: tuple[AcceleratorDevice, ...], blocks: list[Pairs]) -> str | None:
+    if any(device.mig_enabled for device in devices):
+        return "mig_enabled"
+    for device, pairs in zip(devices, blocks, strict=True):
+        if device.memory_mib is None and "fb memory usage.total" in pairs:
+            return "memory_not_reported"
+    return None
 
 
 def _device(bus: str, pairs: Pairs, driver: str | None) -> AcceleratorDevice:

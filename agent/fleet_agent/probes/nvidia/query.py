@@ -17,8 +17,15 @@ _HEADER_CELL: Final = re.compile(
     r"([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)(?: \[[^\]]{1,12}\])?"
 )
 _FIELDS: Final = frozenset(
-    {"index", "uuid", "name", "count", "serial", "timestamp", "pstate"}
+    {
+        *("index", "uuid", "name", "count", "serial", "pstate", "pci.bus_id"),
+        *("driver_version", "compute_cap", "vbios_version", "fan.speed"),
+        *("memory.total", "memory.used", "memory.free", "memory.reserved"),
+        *("utilization.gpu", "utilization.memory", "temperature.gpu", "power.draw"),
+        *("mig.mode.current", "compute_mode", "persistence_mode", "power.limit"),
+    }
 )
+_OF_PROCESSES: Final = frozenset({"pid", "process_name", "used_gpu_memory"})
 _ANCHORS: Final = ("index", "uuid", "pci.bus_id", "driver_version", "memory.total")
 _TRUNCATED: Final = re.compile(r"\d{1,4}|(GPU|MIG)-[\w-]*")
 
@@ -69,11 +76,10 @@ def header(line: str) -> tuple[str, ...]:
     names = tuple(canonical(match[1]) for match in matches if match)
     if len(names) != len(matches):
         return ()
-    # One lower-case word alone could be anything; a known field or a dot decides.
-    recognised = [
-        name for name in names if name in _FIELDS or "." in name or "_" in name
-    ]
-    return names if len(recognised) * 2 > len(names) else ()
+    # A list of processes has a header too, and names cards in it.
+    if not _FIELDS & set(names) or _OF_PROCESSES & set(names):
+        return ()
+    return names
 
 
 def read_table(

@@ -16,8 +16,10 @@ from fleet_agent.probes.text import known, lines
 from fleet_contracts.capabilities import AcceleratorDevice
 
 
+# The driver and CUDA have had several labels, and the oldest tables show no CUDA.
 _TITLE: Final = re.compile(
-    r"\| NVIDIA-SMI \S+\s+(?:Driver|KMD) Version:\s*(?P<driver>\S+)\s+CUDA (?:UMD )?Version:\s*(?P<cuda>\S+)\s*\|"
+    r"\| NVIDIA-SMI \S+\s+(?:Driver|KMD) Version:\s*(?P<driver>\S+)"
+    r"(?:\s+CUDA (?:UMD )?Version:\s*(?P<cuda>\S+))?\s*\|"
 )
 _FIRST: Final = re.compile(
     r"\|\s{1,4}(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s*\|"
@@ -77,13 +79,14 @@ def _device(
     )
 
 
-def _missing(device: AcceleratorDevice, cuda: str) -> str | None:
+def _missing(device: AcceleratorDevice, cuda: str | None) -> str | None:
     if device.mig_enabled:
         return "mig_enabled"
     if device.memory_mib is None:
         driver = "driver_and_" if device.driver_version is None else ""
         return f"{driver}memory_not_reported"
-    return "cuda_version_not_reported" if known(cuda) is None else None
+    silent = cuda is not None and known(cuda) is None
+    return "cuda_version_not_reported" if silent else None
 
 
 def _unread_rows(drawn: list[str], read: int) -> bool:

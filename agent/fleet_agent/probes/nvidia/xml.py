@@ -42,8 +42,17 @@ def read_xml(text: str) -> Answer | None:
         devices,
         complete=whole,
         partial=broken or (None if whole else "devices_missing"),
+        note=_note(devices, text),
         facts=mig_facts(devices),
     )
+
+
+def _note(devices: tuple[AcceleratorDevice, ...], text: str) -> str | None:
+    if any(device.mig_enabled for device in devices):
+        return "mig_enabled"
+    asked = _MEMORY.search(text) is not None
+    silent = any(device.memory_mib is None for device in devices)
+    return "memory_not_reported" if asked and silent else None
 
 
 def _device(bus: str, body: str, driver: str | None) -> AcceleratorDevice:

@@ -29,7 +29,7 @@ _KEYS: Final = (
     (re.compile(r"nccl"), re.compile(r"avail"), "nccl"),
     (re.compile(r"gloo"), re.compile(r"avail"), "gloo"),
 )
-_TORCH_VERSION: Final = re.compile(r"(py)?torch([ _.]*(__)?version(__)?)?")
+_TORCH_VERSION: Final = re.compile(r"(py)?torch([ _.]*(__)?version(__)?)?|version")
 
 
 def read_prose(stdout: str, clues: str) -> dict[str, Any]:
@@ -77,8 +77,47 @@ def _structured(line: str, facts: dict[str, Any]) -> bool:
         return False
     if isinstance(value, Mapping):
         for key, item in value.items():
-            _take(facts, str(key), item)
+            _take_json(facts, str(key).strip().lower(), item)
     return True
+
+
+_JSON_KEYS: Final = {
+    "torch": "version",
+    "torch_version": "version",
+    "__version__": "version",
+    "version": "version",
+    "cuda": "cuda_version",
+    "cuda_version": "cuda_version",
+    "hip": "hip_version",
+    "hip_version": "hip_version",
+    "rocm": "hip_version",
+    "available": "cuda_available",
+    "is_available": "cuda_available",
+    "mps": "mps_available",
+}
+
+
+def _take_json(facts: dict[str, Any], key: str, value: Any) -> None:
+    """Take one member of another probe's JSON; its form tells what its name leaves open."""
+    name = _JSON_KEYS.get(key, "")
+    if name.endswith("_version") and isinstance(value, bool):
+        # {"cuda": true} answers whether it is available.
+        name = "cuda_available"
+    if key in ("backends", "distributed", "distributed_backends"):
+        for backend in value if isinstance(value, list) else ():
+            facts.setdefault(str(backend).lower(), True)
+        facts.setdefault("gloo", False)
+    elif key == "devices" and isinstance(value, list):
+        found = [dict(item) for item in value if isinstance(item, Mapping)]
+        facts.setdefault("properties", []).extend(found)
+    elif not name:
+        _take(facts, key, value)
+    elif name == "version":
+        _take(facts, "version", value)
+    elif name.endswith("_available"):
+        facts.setdefault(name, value if isinstance(value, bool) else None)
+    else:
+        facts.setdefault(name, _value(name, value) if value is not None else None)
 
 
 def _take(facts: dict[str, Any], label: str, value: Any) -> None:
