@@ -273,3 +273,125 @@ def test_huge_output_is_read_in_bounded_time() -> None:
 def test_the_live_query_asks_for_the_name_last() -> None:
     """Only the last column can hold a comma without doubt."""
     assert FIELDS[-1] == "name"
+
+
+def test_equal_rows_without_identity_are_equal_cards() -> None:
+    """Eight cards of one model, asked for name and memory alone, are eight."""
+    text = "Tesla V100-SXM2-32GB, 32510 MiB\n" * 8
+    answer = interpret(a_query(text, "name,memory.total"))
+
+    assert len(answer.devices) == 8
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GeForce GTX 1650 with Max-Q Design",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+        "H100L-2-24C",
+        "GRID A100-10C",
+        "Orin (nvgpu)",
+        "Quadro RTX 6000/8000",
+    ],
+)
+def test_real_names_are_names(name: str) -> None:
+    """Whatever words a product's name is made of, it stays as it is printed."""
+    answer = interpret(a_query(f"{name}\n", "name"))
+
+    assert [device.name for device in answer.devices] == [name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No devices were found",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+        "Failed to initialize NVML: Unknown Error",
+        "ERROR: something is wrong",
+        "Please install the driver",
+    ],
+)
+def test_a_sentence_is_no_name(text: str) -> None:
+    """Asked for one free text, an error must not become a product."""
+    answer = interpret(a_query(f"{text}\n", "name", exit_code=None))
+
+    assert answer.devices == ()
+
+
+def test_a_list_of_processes_is_no_list_of_cards() -> None:
+    """It names a card in each line, once for every process."""
+    text = (
+        "pid, process_name, gpu_uuid, used_gpu_memory [MiB]\n"
+        f"1234, /usr/bin/python3, {UUIDS[1]}, 500 MiB\n"
+        f"1235, /usr/bin/python3, {UUIDS[1]}, 500 MiB\n"
+    )
+    run = a_run("nvidia-smi", "--query-compute-apps=pid,process_name", stdout=text)
+
+    assert interpret(run).devices == ()
+
+
+OLD_TABLE = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 384.130                Driver Version: 384.130                   |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|===============================+======================+======================|
+|   0  Tesla K80           Off  | 00000000:00:1E.0 Off |                    0 |
+| N/A   43C    P0    57W / 149W |      0MiB / 11439MiB |      0%      Default |
++-------------------------------+----------------------+----------------------+
+"""
+
+
+def test_a_table_is_read_where_it_leaves_no_doubt() -> None:
+    """The form for people holds the count, the memory and the driver."""
+    [device] = interpret(a_run("nvidia-smi", stdout=OLD_TABLE)).devices
+
+    assert (device.name, device.memory_mib) == ("Tesla K80", 11439)
+    assert device.driver_version == "384.130"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Tesla K80", "GeForce G..."), ("P0", "ERR!"), ("11439MiB", "lots    ")],
+)
+def test_a_doubtful_table_is_not_read(old: str, new: str) -> None:
+    """A name that was cut or a reading in error makes it unparseable, not wrong."""
+    answer = interpret(a_run("nvidia-smi", stdout=OLD_TABLE.replace(old, new)))
+
+    assert answer.status is ProbeStatus.UNPARSEABLE
+    assert answer.devices == ()
+
+
+XML = f"""\
+<?xml version="1.0" ?>
+<nvidia_smi_log>
+\t<driver_version>550.54.15</driver_version>
+\t<attached_gpus>1</attached_gpus>
+\t<gpu id="00000000:01:00.0">
+\t\t<product_name>Tesla T4</product_name>
+\t\t<mig_mode>\n\t\t\t<current_mig>N/A</current_mig>\n\t\t</mig_mode>
+\t\t<uuid>{UUIDS[1]}</uuid>
+\t\t<fb_memory_usage>\n\t\t\t<total>15360 MiB</total>\n\t\t</fb_memory_usage>
+\t</gpu>
+</nvidia_smi_log>
+"""
+
+
+def test_the_xml_form_is_read_too() -> None:
+    """The same facts under other names."""
+    [device] = interpret(a_run("nvidia-smi", "-q", "-x", stdout=XML)).devices
+
+    assert (device.name, device.memory_mib) == ("Tesla T4", 15360)
+    assert (device.uuid, device.driver_version) == (UUIDS[1], "550.54.15")
+
+
+def test_an_xml_that_was_cut_is_not_whole() -> None:
+    """A log without its end may have had more cards."""
+    cut = XML.replace("</nvidia_smi_log>", "").replace(
+        "<attached_gpus>1<", "<attached_gpus>4<"
+    )
+    answer = interpret(a_run("nvidia-smi", "-q", "-x", stdout=cut))
+
+    assert (answer.status, answer.reason) == (ProbeStatus.PARTIAL, "devices_missing")
+    assert not answer.devices_complete

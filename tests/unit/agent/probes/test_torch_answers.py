@@ -219,3 +219,33 @@ def test_a_build_is_known_by_its_local_version_or_not_at_all(
 
     assert torch(answer).version == version
     assert torch(answer).cuda_built is built
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            {"torch": "2.5.1+cu124", "cuda": "12.4", "hip": None, "available": True},
+            {"cuda_built": True, "cuda_available": True, "hip_version": None},
+        ),
+        (
+            {"torch": "2.5.1", "cuda": None, "hip": "6.2.41133", "available": True},
+            {"cuda_built": False, "cuda_available": True, "hip_version": "6.2.41133"},
+        ),
+        (
+            {"version": "2.6.0", "cuda_available": False, "backends": ["gloo"]},
+            {"cuda_available": False, "distributed_backends": ("gloo",)},
+        ),
+        (
+            {"torch": "2.6.0", "mps_built": True, "mps": True},
+            {"mps_built": True, "mps_available": True},
+        ),
+    ],
+)
+def test_other_probes_json_is_understood(
+    said: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """Whatever a probe calls its members, their form tells what they are."""
+    answer = interpret(a_run("torch-probe", stdout=json.dumps(said)))
+
+    assert {name: getattr(torch(answer), name) for name in expected} == expected
