@@ -1,0 +1,239 @@
+"""What the Hub's pages are told: rows, events of the stream, addresses, refusals."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from fleet_contracts.allocations import PHASE, State
+from fleet_contracts.reasons import FACTS, Explanation, Reason
+from fleet_contracts.timeline import Progress, Timeline, TimelineEvent, TimelineKind
+from fleet_hub.errors import SpawnRefused, refused, status_of
+from fleet_hub.pages.rows import in_words, rows_of
+from fleet_hub.progress import alive_event, percent, step_message, stream_event
+from fleet_hub.service_urls import internal_url, public_url
+
+
+START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+KIND = {
+    State.REQUESTED: TimelineKind.ASKED,
+    State.QUEUED: TimelineKind.WAITING,
+    State.STOPPED: TimelineKind.STOPPED,
+}
+
+
+def an_event(seq: int, state: State, at: float, **more: Any) -> TimelineEvent:
+    """Return an entry *at* so many seconds after the start."""
+    kind = KIND.get(state) or TimelineKind(state.value)
+    values: dict[str, Any] = {"generation": 1, "kind": kind} | more
+    return TimelineEvent(
+        seq=seq, at=START + timedelta(seconds=at), state=state, **values
+    )
+
+
+def a_timeline(*events: TimelineEvent, now: float, **more: Any) -> Timeline:
+    """Return a document as of *now* seconds after the start."""
+    state = events[-1].state
+    values: dict[str, Any] = {
+        "workload": "w1",
+        "generation": 1,
+        "user": "ada",
+        "server": "",
+        "headline": "A sentence.",
+    }
+    return Timeline(
+        as_of=START + timedelta(seconds=now),
+        state=state,
+        phase=PHASE[state],
+        events=events,
+        **(values | more),
+    )
+
+
+def statuses(timeline: Timeline | None) -> list[str]:
+    """Return the status of each of the five rows."""
+    return [row.status for row in rows_of(timeline)]
+
+
+def test_rows_show_how_far_a_start_is_and_how_long_each_phase_took() -> None:
+    """Finished phases are frozen, the running one counts to now."""
+    timeline = a_timeline(
+        an_event(1, State.REQUESTED, 0),
+        an_event(2, State.QUEUED, 1),
+        an_event(3, State.PLACED, 101),
+        an_event(4, State.PREPARING, 103),
+        now=110,
+        machine="box",
+        profile_title="GPU large",
+    )
+    rows = rows_of(timeline)
+    assert [row.status for row in rows] == ["done", "done", "done", "now", "todo"]
+    assert [row.seconds for row in rows] == [1, 100, 2, 7, None]
+    assert rows[0].label == "Asked for GPU large"
+    assert rows[2].label == "Placed on box"
+
+
+def test_waiting_twice_adds_up() -> None:
+    """A machine that said no sends a start back into the line."""
+    timeline = a_timeline(
+        an_event(1, State.QUEUED, 0),
+        an_event(2, State.PLACED, 10),
+        an_event(3, State.QUEUED, 11),
+        an_event(4, State.PLACED, 31),
+        now=32,
+    )
+    assert [row.seconds for row in rows_of(timeline)][1:3] == [30, 2]
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([State.REQUESTED], ["now", "todo", "todo", "todo", "todo"]),
+        ([State.REQUESTED, State.REFUSED], ["failed", "todo", "todo", "todo", "todo"]),
+        (
+            [State.QUEUED, State.PREPARING, State.FAILED],
+            ["done", "done", "done", "failed", "todo"],
+        ),
+        ([State.PREPARING, State.READY], ["done", "done", "done", "done", "done"]),
+        ([State.QUEUED, State.STOPPED], ["done", "failed", "todo", "todo", "todo"]),
+    ],
+)
+def test_the_phase_where_it_ended_is_marked(
+    states: list[State], expected: list[str]
+) -> None:
+    """One glance tells how far it came."""
+    events = [an_event(i, state, i) for i, state in enumerate(states, 1)]
+    assert statuses(a_timeline(*events, now=10)) == expected
+
+
+def test_rows_of_an_earlier_start_do_not_count() -> None:
+    """The entries of the last start are history."""
+    timeline = a_timeline(
+        an_event(1, State.READY, 0),
+        an_event(2, State.REQUESTED, 5, generation=2),
+        now=6,
+        generation=2,
+    )
+    assert statuses(timeline) == ["now", "todo", "todo", "todo", "todo"]
+
+
+def test_without_a_timeline_there_are_still_five_rows() -> None:
+    """A page is never blank."""
+    assert statuses(None) == ["now", "todo", "todo", "todo", "todo"]
+
+
+def test_clocks_that_disagree_give_no_negative_duration() -> None:
+    """Skew is clamped."""
+    timeline = a_timeline(an_event(1, State.QUEUED, 10), now=0)
+    assert rows_of(timeline)[1].seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (59, "59 s"), (160, "2 min 40 s"), (3660, "1 h 1 min"), (-3, "0 s")],
+)
+def test_durations_are_said_in_their_two_largest_units(
+    seconds: int, words: str
+) -> None:
+    """As people say them."""
+    assert in_words(seconds) == words
+
+
+def test_the_stream_carries_the_entry_for_our_page_and_words_for_others() -> None:
+    """Any reader of JupyterHub's stream sees how far it is."""
+    step = Progress(step="install_packages", done=30, total=115, unit="packages")
+    event = an_event(7, State.PREPARING, 3, kind=TimelineKind.PROGRESS, progress=step)
+    sent = stream_event(event, a_timeline(event, now=4))
+    assert sent["message"] == "Preparing: install packages, 30 of 115 packages"
+    assert 30 < sent["progress"] < 80
+    assert sent["fleet"]["event"]["seq"] == 7
+    assert sent["fleet"]["timeline"]["headline"] == "A sentence."
+    assert "events" not in sent["fleet"]["timeline"]
+    assert not {"ready", "failed", "html_message"} & set(sent)
+
+
+def test_a_bar_never_runs_backwards_through_a_start() -> None:
+    """Each phase begins beyond the one before."""
+    along = [State.REQUESTED, State.QUEUED, State.PLACED, State.PREPARING]
+    along += [State.STARTING, State.READY]
+    values = [percent(an_event(1, state, 0)) for state in along]
+    assert values == sorted(value for value in values if value is not None)
+    assert percent(an_event(1, State.STOPPED, 0)) is None
+
+
+def test_each_kind_of_entry_has_words() -> None:
+    """No code reaches the event log."""
+    for kind in TimelineKind:
+        event = an_event(1, State.READY, 0, kind=kind)
+        assert "_" not in step_message(event)
+        assert step_message(event)[0].isupper()
+
+
+def test_a_sign_of_life_says_nothing_else() -> None:
+    """It only shows that the stream lives, and how things stand."""
+    assert alive_event(None) == {"fleet": {"timeline": None}}
+    assert "message" not in alive_event(a_timeline(an_event(1, State.QUEUED, 0), now=1))
+
+
+@pytest.mark.parametrize(
+    ("controller", "hub", "url"),
+    [
+        ("http://127.0.0.1:8098", "/hub/", "http://127.0.0.1:8098/services/fleet/"),
+        ("http://h:1/", "/base/hub/", "http://h:1/base/services/fleet/"),
+        ("https://h/elsewhere", "/hub/", "https://h/elsewhere/"),
+    ],
+)
+def test_an_origin_is_completed_with_the_service_s_path(
+    controller: str, hub: str, url: str
+) -> None:
+    """The Hub's base URL is in front of its services too."""
+    assert internal_url(controller, hub) == url
+    assert public_url("/base/hub/") == "/base/services/fleet/"
+
+
+def test_a_refusal_shows_its_sentence_to_people_and_its_code_to_programs() -> None:
+    """JupyterHub reads these attributes in form, page, stream and REST."""
+    refusal = SpawnRefused(
+        "Not <b>now</b>.",
+        reason=Reason.PLACE_KEPT,
+        link='/x?"',
+        link_text="Follow",
+        retry_after_seconds=60,
+    )
+    assert refusal.jupyterhub_message == "Not <b>now</b>. (place_kept)"
+    assert refusal.jupyterhub_html_message == (
+        'Not &lt;b&gt;now&lt;/b&gt;. <a href="/x?&#34;">Follow</a>'
+    )
+    assert refusal.reason == "place_kept"
+    assert refusal.headers == {"X-Fleet-Reason": "place_kept", "Retry-After": "60"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        (Reason.PROFILE_UNKNOWN, 400),
+        (Reason.ISOLATION_TOO_WEAK, 403),
+        (Reason.FOREIGN_LINK, 403),
+        (Reason.CPU_BUSY, 503),
+        (Reason.PLACE_KEPT, 503),
+        (Reason.START_FAILED, 500),
+    ],
+)
+def test_each_kind_of_reason_has_its_status(reason: Reason, status: int) -> None:
+    """Whose move it is can be read from the status."""
+    assert status_of(reason) == status
+
+
+def test_every_reason_has_a_status() -> None:
+    """A new code cannot break a refusal."""
+    for reason in FACTS:
+        assert 400 <= status_of(reason) <= 503
+
+
+def test_a_refusal_without_words_still_says_something() -> None:
+    """An older controller may send a code alone."""
+    refusal = refused(Explanation(reason=Reason.CLASS_UNKNOWN), "")
+    assert refusal.sentence
+    assert refusal.status_code == 400
