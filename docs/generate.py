@@ -64,6 +64,7 @@ def reasons_page() -> str:
         "",
         "Generated from `fleet_contracts.reasons` and `fleet_contracts.sentences`.",
         "",
+        "The sentences are examples: real ones name the machine, the numbers and the holder.",
         "Codes are stable: they are metric labels, translation keys and the `reason` of REST answers.",
         "Among the reasons of a workload itself the lowest tier is the headline; among machines the highest is.",
         "",
@@ -71,7 +72,9 @@ def reasons_page() -> str:
         "|---|---|---|---|---|",
     ]
     for reason in Reason:
-        text = sentence(Explanation(reason=reason)).replace("|", "\\|")
+        text = sentence(
+            Explanation(reason=reason, subject=EXAMPLES.get(reason))
+        ).replace("|", "\\|")
         advice = remedy(reason).replace("|", "\\|")
         fact = FACTS[reason]
         lines.append(f"| `{reason}` | {fact.kind} | {fact.tier} | {text} | {advice} |")
