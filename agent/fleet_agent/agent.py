@@ -24,6 +24,7 @@ from fleet_contracts.placement_facts import placement_facts
 from fleet_contracts.protocol import (
     PROTOCOL,
     Acknowledge,
+    AgentEvent,
     CapabilitiesChanged,
     Forget,
     Goodbye,
@@ -62,6 +63,7 @@ class Agent:
         self._service_url = service_url
         self._hub_api_url: str | None = None
         self._link: Link | None = None
+        self._background: set[asyncio.Task[None]] = set()
         self._picture = Picture(
             settings=detection,
             on_change=self._on_change,
@@ -93,6 +95,7 @@ class Agent:
             for task in done:
                 task.result()
         finally:
+            tasks |= self._background
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -176,6 +179,11 @@ class Agent:
     def _publish(self, report: Report) -> None:
         if self._link is not None:
             self._link.send(report)
+        if report.event is AgentEvent.PREPARED:
+            # What torch can do in a new environment is worth knowing at once.
+            task = asyncio.create_task(self._picture.notice_environments())
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
 
     def _on_change(self, picture: WorkerCapabilities) -> None:
         if self._link is not None:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleet_agent.drivers.base import Driver
 from fleet_agent.errors import SettingsError
+from fleet_agent.probes.settings import Environment, FindEnvironments
 from fleet_contracts.workloads import DriverName
 
 
@@ -54,6 +55,21 @@ def make_drivers(
         driver = maker(settings)
         drivers[driver.name] = driver
     return drivers
+
+
+def environment_finder(drivers: Mapping[DriverName, Driver]) -> FindEnvironments:
+    """Return what finds the environments that *drivers* have built so far."""
+
+    async def find() -> tuple[Environment, ...]:
+        found: dict[str, Path] = {}
+        for driver in drivers.values():
+            found |= await driver.interpreters()
+        return tuple(
+            Environment(ref=ref, interpreter=str(path))
+            for ref, path in sorted(found.items())
+        )
+
+    return find
 
 
 # Drivers are imported where they are made: one that is not offered costs no memory.

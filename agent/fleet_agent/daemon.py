@@ -21,7 +21,7 @@ from typing_extensions import override
 from fleet_agent import __version__
 from fleet_agent.addresses import link_url, service_url
 from fleet_agent.agent import Agent
-from fleet_agent.compose import DriverSettings, make_drivers
+from fleet_agent.compose import DriverSettings, environment_finder, make_drivers
 from fleet_agent.errors import AgentError, SettingsError
 from fleet_agent.ledger import Ledger
 from fleet_agent.link import Link
@@ -165,6 +165,10 @@ class FleetAgent(Application):
             asyncio.run(self._work(folder))
 
     async def _work(self, folder: StateFolder) -> None:
+        told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(number, _on_signal, told, number)
         enrolment = folder.read_enrolment()
         service = self._service(enrolment)
         token_file = Path(self.token_file) if self.token_file else folder.token
@@ -182,6 +186,7 @@ class FleetAgent(Application):
                     drivers=tuple(drivers),
                     labels=dict(self.labels),
                     advertise_address=self.advertise_address or None,
+                    find_environments=environment_finder(drivers),
                 ),
                 detect_seconds=self.detect_seconds,
             )
@@ -192,16 +197,12 @@ class FleetAgent(Application):
                 ca_file=self.ca_file or None,
             )
             _log.info("agent starts", pid=os.getpid(), controller=service)
-            await self._until_told(agent, link)
+            await self._until_told(told, agent, link)
         finally:
             ledger.close()
 
-    async def _until_told(self, agent: Agent, link: Link) -> None:
+    async def _until_told(self, told: asyncio.Event, agent: Agent, link: Link) -> None:
         """Run until a signal comes or the agent cannot go on."""
-        loop = asyncio.get_running_loop()
-        told = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, _on_signal, told, number)
         running = asyncio.create_task(agent.run(link))
         waiting = asyncio.create_task(told.wait())
         try:

@@ -45,6 +45,19 @@ class Picture:
         self._settings.memory.flights.forgive()
         self._wanted.set()
 
+    async def notice_environments(self) -> None:
+        """Detect again if an environment was built since the last look."""
+        find = self._settings.find_environments
+        if find is None:
+            return
+        try:
+            built = {environment.ref for environment in await find()}
+        except Exception as error:  # noqa: BLE001 - the next look tries again
+            _log.error("environments cannot be found", exc_info=error)
+            return
+        if built - {facts.environment for facts in self.latest.torch}:
+            self.look_again()
+
     async def look_fast(self) -> None:
         """Learn what needs no slow tool, and do not wait for it for long."""
         try:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, ClassVar
 
 from fleet_contracts.reasons import Explanation, Reason
@@ -127,6 +128,13 @@ class Driver(ABC):
     @abstractmethod
     async def recover(self, handle: Handle) -> Condition:
         """Judge a workload after a restart of the agent, or of the machine."""
+
+    async def interpreters(self) -> dict[str, Path]:
+        """Return the Python of each environment that is built, by the ref that names it.
+
+        What its torch can do here is a fact of the machine; most drivers have none.
+        """
+        return {}
 
     async def close(self) -> None:  # noqa: B027 - most drivers hold nothing
         """Release what the driver itself holds; running workloads stay running."""

@@ -74,7 +74,10 @@ async def pictures(settings: DetectSettings) -> AsyncIterator[WorkerCapabilities
 async def _with_built_environments(settings: DetectSettings) -> DetectSettings:
     if settings.find_environments is None:
         return settings
-    built = await settings.find_environments()
+    try:
+        built = await settings.find_environments()
+    except Exception:  # noqa: BLE001 - what torch can do is then unknown, and nothing else
+        return settings
     return replace(settings, environments=(*settings.environments, *built))
 
 

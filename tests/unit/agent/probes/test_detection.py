@@ -283,6 +283,19 @@ async def test_environments_are_looked_for_each_time() -> None:
     assert after.has("torch.cuda", "pytorch") is True
 
 
+async def test_environments_that_cannot_be_found_cost_nothing_else() -> None:
+    """A broken lock file is no reason not to know the machine."""
+
+    async def find() -> tuple[Environment, ...]:
+        raise OSError("the lock file is gone")
+
+    machine = a_pretend_machine(nvidia_smi=FIELDS_ROW)
+    picture = await detect(settings_for(machine, find_environments=find))
+
+    assert picture.settled
+    assert len(picture.accelerators) == 1
+
+
 async def test_the_picture_grows_and_only_its_last_form_is_settled() -> None:
     """Hardware is reported before torch has answered."""
     machine = a_pretend_machine(
