@@ -24,6 +24,20 @@ from fleet_contracts.workloads import DriverName
 DOCS = Path(__file__).parent
 REFERENCE = DOCS / "reference"
 
+EXAMPLES = {
+    Reason.PROFILE_UNKNOWN: "gpu-huge",
+    Reason.CLASS_UNKNOWN: "gpu-huge",
+    Reason.OPTION_UNKNOWN: "image",
+    Reason.RUNTIME_NONE_MATCHES: "the class gpu-huge",
+    Reason.ISOLATION_TOO_WEAK: "native",
+    Reason.QUOTA_IN_USE: "bio",
+    Reason.DRIVER_UNAVAILABLE: "native",
+    Reason.RUNTIME_MISSING: "native",
+    Reason.CAPABILITY_MISSING: "torch.cuda",
+    Reason.LABEL_MISMATCH: "room=b12",
+}
+"""What a sentence is about, where it says little without."""
+
 
 def states_page() -> str:
     """Return the page on the life of a workload."""

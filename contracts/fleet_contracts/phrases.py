@@ -95,7 +95,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     # one machine, static
     Reason.DRIVER_UNAVAILABLE: (
         "the {subject} driver cannot be used there",
-        "The machine's owner can run fleet-agent doctor to see why.",
+        "The machine's owner can run fleet-agent probe to see why.",
     ),
     Reason.OS_MISMATCH: (
         "this profile is for another operating system[: {subject}]",
