@@ -290,7 +290,7 @@ class ControllerMachine(RuleBasedStateMachine):
             assert agent.ledger == {}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 class TestController(ControllerMachine.TestCase):  # type: ignore[misc, name-defined]
     """Forty lives of thirty steps each."""
 

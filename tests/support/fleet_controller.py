@@ -148,6 +148,7 @@ class FakeAgent:
         self.ledger: dict[str, InventoryItem] = {}
         self.launched: dict[str, Launch] = {}
         self.ended: set[str] = set()
+        self._epochs: dict[str, int] = {}
         self.session: LinkSession | None = None
         self.boot_id = "boot-1"
         self.ledger_id = "ledger-1"
@@ -164,6 +165,10 @@ class FakeAgent:
             self._take(message)
         elif isinstance(message, Forget):
             self.ledger.pop(message.allocation, None)
+        elif isinstance(message, Stop) and message.allocation not in self.launched:
+            # One that never came is noted, so that it cannot come.
+            self._epochs[message.allocation] = message.epoch
+            self.report(message.allocation, AgentEvent.ENDED)
 
     def probe(self) -> None:
         """Live on."""
@@ -203,10 +208,20 @@ class FakeAgent:
         if self.session is not None and self._registry.detach(self.machine, self):
             self.session.closed()
         self.session = None
+        self.forget_unread()
+
+    def forget_unread(self) -> None:
+        """Lose the launches that were under way when the link broke."""
+        self.launched = {
+            allocation: launch
+            for allocation, launch in self.launched.items()
+            if allocation in self.ledger or allocation in self.ended
+        }
 
     def report(self, allocation: str, event: AgentEvent, **more: Any) -> None:
         """Note *event* in the ledger and, if linked, report it."""
-        epoch = self.launched[allocation].epoch
+        launch = self.launched.get(allocation)
+        epoch = launch.epoch if launch else self._epochs[allocation]
         known = self.ledger.get(allocation)
         seq = (known.seq if known else 0) + 1
         if event in {AgentEvent.ENDED, AgentEvent.FAILED, AgentEvent.REJECTED}:
@@ -290,6 +305,7 @@ class Fleet:
         )
         for name, agent in self.agents.items():
             agent.session = None
+            agent.forget_unread()
             agent.core, agent._registry = again.core, again.registry
             again.agents[name] = agent
         return again

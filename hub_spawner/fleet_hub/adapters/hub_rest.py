@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -24,6 +25,11 @@ _START_SECONDS: Final = 30.0
 """The Hub itself answers after ten seconds, whether or not a start is over."""
 _ROUTES_SECONDS: Final = 30.0
 _CONNECT_SECONDS: Final = 5.0
+_LONGEST_WAIT_SECONDS: Final = 300.0
+MAX_CLIENTS: Final = 1000
+"""A start occupies a slot for as long as the Hub waits for it; ten would be few."""
+REASON_HEADER: Final = "X-Fleet-Reason"
+"""Set by the Spawner's own refusals; without it a 403 is about our role."""
 
 
 class HubRest:
@@ -35,6 +41,7 @@ class HubRest:
         """Ask the Hub whose API is at *api_url*."""
         self._api_url = api_url.rstrip("/")
         self._token = token
+        self._client: AsyncHTTPClient | None = None
 
     async def start_server(self, user: str, server_name: str) -> StartResult:
         """Start a server with the options that it was last asked with.
@@ -48,9 +55,7 @@ class HubRest:
         except (OSError, HTTPClientError) as error:
             log.info("hub not reached", fault=type(error).__name__)
             return StartResult(answer=StartAnswer.UNREACHABLE)
-        return read_answer(
-            response.code, response.body or b"", response.headers.get("Retry-After")
-        )
+        return read_answer(response.code, response.body or b"", response.headers)
 
     async def check_routes(self) -> bool:
         """Ask the Hub to route every running server now; False: it did not."""
@@ -69,34 +74,34 @@ class HubRest:
             connect_timeout=_CONNECT_SECONDS,
             request_timeout=timeout_seconds,
         )
-        return await AsyncHTTPClient().fetch(request, raise_error=False)
+        if self._client is None:
+            self._client = AsyncHTTPClient(force_instance=True, max_clients=MAX_CLIENTS)
+        return await self._client.fetch(request, raise_error=False)
 
 
-def read_answer(code: int, body: bytes, retry_after: str | None) -> StartResult:
+def read_answer(code: int, body: bytes, headers: Mapping[str, str]) -> StartResult:
     """Return what the Hub's answer means for the place that is held."""
-    wait = _seconds(retry_after)
     message = _message(body)
     bad = code == HTTPStatus.BAD_REQUEST
     if code == HTTPStatus.CREATED:
         answer = StartAnswer.STARTED
-    elif code == HTTPStatus.ACCEPTED or (bad and "already running" in message):
+    elif code == HTTPStatus.ACCEPTED or (bad and "is already running" in message):
         answer = StartAnswer.UNDER_WAY
-    elif code == HTTPStatus.TOO_MANY_REQUESTS or (bad and "pending" in message):
+    elif code == HTTPStatus.TOO_MANY_REQUESTS or (bad and "is pending" in message):
         answer = StartAnswer.LATER
     elif code == HTTPStatus.NOT_FOUND:
         answer = StartAnswer.GONE
-    elif code in {401, 403} and not _is_spawners_own(message):
+    elif REASON_HEADER in headers:
+        answer = StartAnswer.REFUSED
+    elif code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         answer = StartAnswer.FORBIDDEN
-    elif code in {502, 504, 599}:
+    elif code in {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}:
         answer = StartAnswer.UNREACHABLE
     else:
         answer = StartAnswer.REFUSED
-    return StartResult(answer=answer, retry_after_seconds=wait)
-
-
-def _is_spawners_own(message: str) -> bool:
-    """Whether a 403 came from the Spawner's own rules, not from missing scopes."""
-    return bool(message) and "scope" not in message and "forbidden" not in message
+    return StartResult(
+        answer=answer, retry_after_seconds=_seconds(headers.get("Retry-After"))
+    )
 
 
 def _message(body: bytes) -> str:
@@ -111,4 +116,4 @@ def _message(body: bytes) -> str:
 def _seconds(value: str | None) -> float | None:
     if value is None or not value.strip().isdigit():
         return None
-    return min(float(value), 300.0)
+    return min(float(value), _LONGEST_WAIT_SECONDS)

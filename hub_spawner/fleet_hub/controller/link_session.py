@@ -88,8 +88,9 @@ class LinkSession:
                 "this machine under a name of its own.",
                 retry=True,
             )
-        welcome = reconciling.greet(self._core, self.machine, hello)
+        # From here on the link is this machine's: whatever fails ends in ``closed``.
         self.greeted = True
+        welcome = reconciling.greet(self._core, self.machine, hello)
         self._send(welcome)
         log.info(
             "machine linked",

@@ -148,6 +148,7 @@ def test_a_launch_is_repeated_until_the_agent_has_reported() -> None:
     record = fleet.ask()
     agent.disconnect()
     agent.connect()
+    assert allocation_of(record) in agent.launched
     launches = [item for item in agent.heard if isinstance(item, Launch)]
     assert len({(item.allocation, item.epoch) for item in launches}) == 1
     assert len(launches) == 2
@@ -175,8 +176,10 @@ def test_missed_reports_make_a_whole_timeline() -> None:
     fleet = Fleet()
     agent = fleet.machine()
     record = fleet.ask()
+    agent.report(allocation_of(record), AgentEvent.ACCEPTED)
     agent.disconnect()
-    agent.serve(allocation_of(record))
+    agent.report(allocation_of(record), AgentEvent.PREPARED)
+    agent.report(allocation_of(record), AgentEvent.SERVING, url="http://127.0.0.1:9/")
     agent.connect()
     agent.say(Heartbeat(sent_at=NOON))
     assert fleet.get(record).state is State.READY
