@@ -131,6 +131,11 @@ class NativeDriver(Driver):
             ),
         )
 
+    @override
+    async def interpreters(self) -> dict[str, Path]:
+        built = await self._store.built()
+        return {ref: tree / "bin" / "python" for ref, tree in built.items()}
+
     def check(self) -> None:
         """Say whether this machine can run anything.
 
@@ -139,10 +144,18 @@ class NativeDriver(Driver):
         """
         host.find_tools(root=self._settings.uids is not None)
 
+    async def provide(self, ref: str, progress: ProgressSink) -> None:
+        """Build or verify the environment that *ref* names, before anybody asks.
+
+        Raises:
+            DriverError: it cannot be built.
+        """
+        await self._store.prepare(ref, progress)
+
     @override
     async def prepare(self, job: Job, progress: ProgressSink) -> None:
         self.check()
-        await self._store.prepare(job.spec.runtime.ref, progress)
+        await self.provide(job.spec.runtime.ref, progress)
 
     @override
     async def start(self, job: Job, progress: ProgressSink) -> AsyncIterator[Handle]:

@@ -37,6 +37,7 @@ VERIFY = "verify_environment"
 NEEDED_BYTES = 1536 * 1024 * 1024
 """Free space that a build asks for: packages, their cache and bytecode, with room."""
 
+_LOOK_AGAIN_SECONDS = 0.2
 _LAYOUT = 1
 """Part of an environment's identity: raise it when builds change their result."""
 _BUILDING = ".building-"
@@ -181,15 +182,16 @@ class EnvironmentStore:
     ) -> None:
         identity = environment.identity
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if (self._folder / identity).is_dir() and await self._verify(
-            identity, progress
-        ):
+        if await self._is_sound(identity, progress):
             return
-        self._check_room()
-        async with self._building(identity) as site:
-            await self._build(site, lock, wheel, progress)
-            self._move_into_place(site / "result", self._folder / identity)
-        # Another agent's build may have been faster: use whatever is in place now.
+        async with self._alone():
+            # Another agent may have built it meanwhile.
+            if await self._is_sound(identity, progress):
+                return
+            self._check_room()
+            async with self._building(identity) as site:
+                await self._build(site, lock, wheel, progress)
+                self._move_into_place(site / "result", self._folder / identity)
         if not await self._verify(identity, progress):
             raise DriverError(
                 Reason.ENVIRONMENT_BROKEN,
@@ -197,6 +199,25 @@ class EnvironmentStore:
                 detail="The notebook's environment changed while it was built. "
                 "The disk of this machine may be failing.",
             )
+
+    async def _is_sound(self, identity: str, progress: ProgressSink) -> bool:
+        there = (self._folder / identity).is_dir()
+        return there and await self._verify(identity, progress)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Wait until no other process builds in this folder: two would both be slow."""
+        lock = os.open(f"{self._folder}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+            yield
+        finally:
+            os.close(lock)
 
     async def _build(
         self, site: Path, lock: Lock, wheel: Wheel, progress: ProgressSink
