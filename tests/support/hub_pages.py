@@ -45,7 +45,8 @@ class Visitor:
         return Page(
             status=answer.status_code,
             url=answer.url,
-            text=answer.text,
+            # the Hub names no charset in the header, but in the page
+            text=answer.content.decode(),
             headers=answer.headers,
         )
 

@@ -184,6 +184,8 @@ class ScriptedController:
         self.links: asyncio.Queue[Link] = asyncio.Queue()
         self.stops: asyncio.Queue[tuple[str, StopRequest]] = asyncio.Queue()
         self.retired: asyncio.Queue[str] = asyncio.Queue()
+        self.timelines: asyncio.Queue[int] = asyncio.Queue()
+        """What each reader of a timeline has seen already."""
         self.validated: list[ValidateRequest] = []
         self.port = 0
         self._open_links: list[Link] = []
@@ -331,6 +333,7 @@ class _Timeline(_Handler):
     async def get(self, key: str) -> None:
         known = self.known(key)
         after = int(self.get_query_argument("after", "0"))
+        await self.controller.timelines.put(after)
         wait = float(self.get_query_argument("wait", "0"))
         try:
             async with asyncio.timeout(wait), known.changed:
