@@ -111,7 +111,18 @@ def _note(rows: tuple[Row, ...]) -> str | None:
         if memory and memory.value is None:
             denied = "permission" in memory.raw.lower()
             return "memory_not_readable" if denied else "memory_not_reported"
+        if memory is None and _all_else_is_silent(row):
+            return "memory_not_reported"
     return None
+
+
+def _all_else_is_silent(row: Row) -> bool:
+    """Whether *row* has columns that nobody named, and none of them says anything.
+
+    More was asked for than is known, memory or not, and nothing of it was reported.
+    """
+    unnamed = [cell for field, cell in row.items() if field.startswith("column.")]
+    return bool(unnamed) and all(cell.value is None for cell in unnamed)
 
 
 def _is_short(table: Table) -> bool:

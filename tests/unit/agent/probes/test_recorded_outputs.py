@@ -13,19 +13,12 @@ from fleet_agent.probes.interpret import interpret
 
 CASES = all_cases()
 
-# Their memory column is not identified, so that "not reported" cannot be said of it.
-MEMORY_COLUMN_NOT_NAMED = {"nv-orin-driver-540", "nv-orin-seven-columns"}
-
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_recorded_output_leads_to_its_conclusion(case: ProbeCase) -> None:
     """Status, reason, devices and facts are those that the evidence supports."""
     document = answer_document(interpret(case.result))
-    found = differences(document, case)
-    if case.name in MEMORY_COLUMN_NOT_NAMED:
-        found = [item for item in found if not item.startswith("reason: 'ok'")]
-
-    assert found == []
+    assert differences(document, case) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
