@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,6 +19,8 @@ class FakeHub:
 
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
     activity: list[dict[str, Any]] = field(default_factory=list)
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a server has told of its activity."""
     api_url: str = ""
 
     def add_token(self, token: str, name: str, *scopes: str) -> None:
@@ -82,4 +85,5 @@ class _Activity(_Handler):
 
     def post(self, *_: str) -> None:
         self.hub.activity.append(json.loads(self.request.body))
+        self.hub.heard.set()
         self.finish({})

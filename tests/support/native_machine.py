@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from fake_hub import FakeHub
 from fleet_agent.drivers.base import Handle, Job
 from fleet_agent.drivers.native.driver import NativeDriver, NativeSettings
 from fleet_agent.drivers.native.environments.interpreter import own_interpreter
+from fleet_agent.drivers.native.environments.wheel import installed_lab_package
 from fleet_agent.drivers.native.identities import UidRange
 from fleet_contracts.timeline import Progress
 from fleet_contracts.workloads import (
@@ -46,6 +48,19 @@ def _shared() -> Path:
 SHARED = Path(os.environ.get("FLEET_TEST_ENVIRONMENTS") or _shared())
 
 
+def _lab_without_front_end() -> Path:
+    """Return a copy of the lab package that building the front end does not change."""
+    copy = SHARED / "fleet_lab"
+    if SHARED.stat().st_uid == os.getuid():
+        shutil.copytree(
+            installed_lab_package(),
+            copy,
+            ignore=shutil.ignore_patterns("labextension", "__pycache__"),
+            dirs_exist_ok=True,
+        )
+    return copy
+
+
 def native_settings(state: Path, **changes: Any) -> NativeSettings:
     """Return the settings of an agent on this machine with its state in *state*."""
     settings = NativeSettings(
@@ -53,6 +68,7 @@ def native_settings(state: Path, **changes: Any) -> NativeSettings:
         interpreter=own_interpreter(),
         uv=Path(uv.find_uv_bin()),
         uids=UidRange() if os.geteuid() == 0 else None,
+        lab_package=_lab_without_front_end(),
         environments=SHARED / "environments",
         cache=SHARED / "cache",
         build_environment={

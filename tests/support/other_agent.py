@@ -31,6 +31,9 @@ class OtherAgent:
 
     async def __aenter__(self) -> Self:
         """Start it."""
+        # Built here, so that an agent without rights finds it.
+        store = NativeDriver(native_settings(self._state))
+        await store.provide("jupyter", unheard)
         before = _without_rights(self._state) if self._drop else []
         self._process = await asyncio.create_subprocess_exec(
             *before,

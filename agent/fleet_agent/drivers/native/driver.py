@@ -46,7 +46,7 @@ from fleet_agent.drivers.native.planning import Place, System
 from fleet_agent.drivers.native.processes import boot_id, identify
 from fleet_agent.drivers.native.records import Record
 from fleet_agent.drivers.native.runs import RunFolder
-from fleet_agent.drivers.native.sandbox import ENVIRONMENT
+from fleet_agent.drivers.native.sandbox import ENVIRONMENT, Account
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import Progress
 from fleet_contracts.workloads import DriverName
@@ -135,6 +135,10 @@ class NativeDriver(Driver):
     async def interpreters(self) -> dict[str, Path]:
         built = await self._store.built()
         return {ref: tree / "bin" / "python" for ref, tree in built.items()}
+
+    def account_of(self, owner_id: int, owner: str) -> Account:
+        """Return the account that *owner*'s notebooks run as."""
+        return self._identities.account(owner_id, owner)
 
     def check(self) -> None:
         """Say whether this machine can run anything.
@@ -225,7 +229,7 @@ class NativeDriver(Driver):
         """Start the sandbox of *job*; it waits for its launch message."""
         spec = job.spec
         tools = host.find_tools(root=self._settings.uids is not None)
-        account = self._identities.account(spec.owner_id, spec.owner)
+        account = self.account_of(spec.owner_id, spec.owner)
         place = Place(
             run=folder,
             notebook=self._notebooks.ensure(spec.notebook, account),
