@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from fleet_agent.drivers.base import Driver
 from fleet_agent.errors import SettingsError
@@ -104,18 +104,18 @@ def _native(settings: DriverSettings) -> Driver:
 def _simulation(settings: DriverSettings) -> Driver:
     from fleet_agent.drivers.simulation import SimulationDriver  # noqa: PLC0415
     from fleet_agent.drivers.simulation_behaviour import (  # noqa: PLC0415
-        Behaviour,
+        Simulation,
     )
 
     try:
-        behaviour = TypeAdapter(Behaviour).validate_python(dict(settings.simulation))
+        simulation = Simulation.model_validate(dict(settings.simulation))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-            for fault in error.errors(include_url=False)
+            for fault in error.errors(include_url=False, include_input=False)
         )
         raise SettingsError(f"the simulation's settings are wrong: {faults}") from error
-    return SimulationDriver(settings.folder / "simulation", behaviour)
+    return SimulationDriver(settings.folder / "simulation", simulation)
 
 
 _MAKERS: Mapping[str, Callable[[DriverSettings], Driver]] = {

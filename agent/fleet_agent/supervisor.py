@@ -65,6 +65,7 @@ class Supervisor:
         self._publish = publish
         self._allocations: dict[Key, Allocation] = {}
         self._opening: dict[DriverName, asyncio.Task[None]] = {}
+        self._closing = False
 
     # ------------------------------------------------------------- the whole of it
 
@@ -86,6 +87,7 @@ class Supervisor:
 
     async def close(self, *, stop_workloads: bool) -> None:
         """Let go of all allocations; with *stop_workloads* end them first."""
+        self._closing = True
         if stop_workloads:
             await self._stop_all()
         await asyncio.gather(*(one.leave() for one in self._allocations.values()))
@@ -104,6 +106,9 @@ class Supervisor:
 
     def launch(self, message: Launch) -> None:
         """Run an allocation, or say no; what is known already is only confirmed."""
+        if self._closing:
+            # The controller asks the next agent, which has heard nothing of it.
+            return
         key = Key(message.allocation, message.epoch)
         entry = self._ledger.entry(key)
         if entry is None:

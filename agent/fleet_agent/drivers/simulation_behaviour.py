@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from pydantic import Field
+
+from fleet_contracts.base import Contract
+from fleet_contracts.workloads import Seconds
 
 
 class Fault(StrEnum):
@@ -13,6 +17,8 @@ class Fault(StrEnum):
     PREPARE_HANGS = "prepare_hangs"
     START_FAILS = "start_fails"
     START_HANGS = "start_hangs"
+    SERVER_DIES_EARLY = "server_dies_early"
+    """It ends by itself before it answers."""
     SERVER_CRASHES = "server_crashes"
     """It ends by itself after ``run_seconds``, with an exit status."""
     SERVER_IGNORES_STOP = "server_ignores_stop"
@@ -30,14 +36,24 @@ class Pause(StrEnum):
     ADDRESS_TOLD = "address_told"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behaviour:
-    """How the pretended notebooks behave; all times are seconds."""
+class Behaviour(Contract):
+    """How pretended notebooks behave."""
 
-    prepare_seconds: float = 0.0
-    start_seconds: float = 0.0
-    run_seconds: float | None = None
+    prepare_seconds: Seconds = 0.0
+    start_seconds: Seconds = 0.0
+    run_seconds: Seconds | None = None
     """How long a server runs before it ends by itself; None: until it is stopped."""
-    stop_seconds: float = 0.0
+    stop_seconds: Seconds = 0.0
     fault: Fault | None = None
     pause_at: Pause | None = None
+
+
+class Simulation(Behaviour):
+    """How all pretended notebooks behave, and those of some runtimes otherwise."""
+
+    runtimes: dict[str, Behaviour] = Field(default_factory=dict)
+    """By the runtime's ref in the catalog."""
+
+    def of(self, ref: str) -> Behaviour:
+        """Return how a notebook of the runtime with *ref* behaves."""
+        return self.runtimes.get(ref, self)

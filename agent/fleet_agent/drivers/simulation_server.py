@@ -84,6 +84,8 @@ def main() -> None:
         return
     launch = json.loads(line)
     time.sleep(launch["start_seconds"])
+    if launch["dies_early"]:
+        sys.exit(CRASH_STATUS)
     status = Path(launch["status_file"])
 
     def stop(*_: object) -> None:
