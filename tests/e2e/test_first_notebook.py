@@ -121,7 +121,7 @@ def work_in_a_terminal(lab: Lab) -> None:
 
 def see_the_timeline(page: Page, fleet: LocalFleet) -> None:
     """JupyterLab's panel and its API tell it: asked, placed and where, prepared, ready."""
-    page.get_by_role("button", name=re.compile(r"cpu-small")).click()
+    page.get_by_role("button", name=re.compile("Admitted in|cpu-small")).click()
     panel = page.get_by_role("region", name="Admission timeline")
     expect(panel).to_contain_text("Placed on")
     photograph(page, "first-notebook-7-panel")

@@ -11,7 +11,12 @@ import pytest
 import requests
 import websocket
 from fleet import Fleet, missing
-from native_fleet import NATIVE_PATIENCE, add_native_machine, missing_for_native
+from native_fleet import (
+    NATIVE_PATIENCE,
+    add_native_machine,
+    keep_environments,
+    missing_for_native,
+)
 
 from fleet_lab.identity import REFUSAL
 
@@ -43,10 +48,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     folder = tmp_path_factory.mktemp("fleet")
     with Fleet(folder=folder, catalog=None, more_config=SHARING) as running:
         running.token_of("eve")
-        add_native_machine(running, owner="ada")
+        machine = add_native_machine(running, owner="ada")
         answer = running.ask("ada", {"profile": "cpu-small"})
         assert answer.status_code in {201, 202}, answer.text
         running.wait_ready("ada", patience=NATIVE_PATIENCE)
+        keep_environments(machine)
         running.api(
             "POST", "shares/ada/", user="ada", json={"user": "eve"}
         ).raise_for_status()

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 
 import psutil
-from native_machine import native_settings
+from native_fleet import share_downloads
 from plain_hub import REPOSITORY, free_port
 
 from fleet_hub.local_services import HUB_PORT, PROXY_PORT
@@ -90,10 +90,7 @@ def local_fleet(folder: Path) -> Iterator[LocalFleet]:
     data = folder / "data"
     for place in (data, data / "agent", data / "agent/native"):
         place.mkdir(mode=0o700)
-    cache = native_settings(data / "agent/native").cache
-    assert cache is not None
-    cache.mkdir(exist_ok=True)
-    (data / "agent/native/cache").symlink_to(cache)
+    share_downloads(data / "agent/native")
     command = [
         *(sys.executable, "-m", "fleet_hub.cli", "run", "--verbose"),
         f"--config={REPOSITORY / 'jupyterhub_config.py'}",

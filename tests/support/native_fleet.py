@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 from fleet import Fleet, Machine
-from native_machine import native_settings
+from native_machine import SHARED, native_settings
 
 
 NATIVE_PATIENCE = 300.0
@@ -20,18 +22,25 @@ def missing_for_native() -> str | None:
     return None
 
 
+KEPT = SHARED / "of-fleets"
+"""Built environments, kept between tests.
+
+A fleet's agent gets copies, and never sees this folder: it would collect what another
+version of the code has built, while that still runs.
+"""
+KEEP = 2
+
+
 def add_native_machine(
     fleet: Fleet,
     name: str = "box",
     *,
     owner: str = "ada",
-    keeps_environments: bool = True,
     **settings: Any,
 ) -> Machine:
     """Enrol a machine with the native driver, and start its agent.
 
-    Downloads are shared between tests.  With *keeps_environments* built environments
-    are as well, else this machine builds its own.
+    It has what other tests downloaded, and the environments that they kept.
     """
     machine = fleet.add_agent(
         name,
@@ -46,13 +55,41 @@ def add_native_machine(
     )
     native = machine.folder / "native"
     native.mkdir(mode=0o700)
-    shared = native_settings(native)
-    assert shared.cache is not None
-    assert shared.environments is not None
-    shared.cache.mkdir(exist_ok=True)
-    (native / "cache").symlink_to(shared.cache)
-    if keeps_environments:
-        shared.environments.mkdir(exist_ok=True)
-        (native / "environments").symlink_to(shared.environments)
+    share_downloads(native)
+    KEPT.mkdir(exist_ok=True)
+    for environment in KEPT.iterdir():
+        if not environment.name.startswith("."):
+            _copy(environment, native / "environments")
     fleet.start_agent(name)
     return machine
+
+
+def share_downloads(native: Path) -> None:
+    """Let the native driver with this folder use what other tests downloaded."""
+    cache = native_settings(native).cache
+    assert cache is not None
+    cache.mkdir(exist_ok=True)
+    (native / "cache").symlink_to(cache)
+
+
+def keep_environments(machine: Machine) -> None:
+    """Keep what *machine* has built, for the next test; older ones have to go."""
+    for environment in (machine.folder / "native/environments").glob("[!.]*"):
+        _copy(environment, KEPT)
+    kept = sorted(KEPT.glob("[!.]*"), key=lambda path: path.stat().st_mtime)
+    for old in kept[:-KEEP]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _copy(environment: Path, folder: Path) -> None:
+    """Copy by hard links, whole or not at all."""
+    if (folder / environment.name).exists():
+        return
+    folder.mkdir(mode=0o700, exist_ok=True)
+    part = folder / f".part-{os.getpid()}-{environment.name}"
+    try:
+        shutil.copytree(environment, part, symlinks=True, copy_function=os.link)
+        part.rename(folder / environment.name)
+    except OSError:
+        # Another test removed it meanwhile, or was faster: it can always be built.
+        shutil.rmtree(part, ignore_errors=True)
