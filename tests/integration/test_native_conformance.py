@@ -25,8 +25,6 @@ from fleet_agent.drivers.conformance import Conformance
 from fleet_agent.drivers.native.driver import NativeDriver
 
 
-pytest.register_assert_rewrite("fleet_agent.drivers.conformance")
-
 IGNORES_STOP = """
 import signal
 from jupyter_server.serverapp import ServerApp

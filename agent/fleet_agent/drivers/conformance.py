@@ -3,8 +3,6 @@
 A driver's tests make a class of ``Conformance`` and give it a bench: how to make jobs
 that behave, and jobs with a named fault.  pytest collects the inherited tests::
 
-    pytest.register_assert_rewrite("fleet_agent.drivers.conformance")
-
     @pytest.mark.asyncio
     class TestMyDriver(Conformance):
         @pytest.fixture

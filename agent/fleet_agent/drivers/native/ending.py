@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from fleet_agent.drivers.base import Condition, Standing
 from fleet_agent.drivers.native.explain import why_it_ended
@@ -22,6 +22,9 @@ from fleet_agent.drivers.native.processes import (
 )
 from fleet_agent.drivers.native.records import Record, out_of_memory_kills
 from fleet_agent.drivers.native.runs import RunFolder
+
+
+_REAP_SECONDS = 2.0
 
 
 class Ending:
@@ -44,7 +47,7 @@ class Ending:
             if supervisor:
                 await _any_ended(watched)
             # The server ended; whatever it left behind inside ends now.
-            await _kill(watched[::-1])
+            await _kill(first, supervisor)
         return self.condition(record, folder)
 
     async def stop(
@@ -56,7 +59,7 @@ class Ending:
             first = _hold(held, record.open_first())
             if first and supervisor and grace_seconds > 0:
                 await _ask(first, supervisor, grace_seconds)
-            await _kill([process for process in (first, supervisor) if process])
+            await _kill(first, supervisor)
         self._reap(record.supervisor)
 
     def condition(self, record: Record, folder: RunFolder) -> Condition:
@@ -106,10 +109,18 @@ async def _ask(first: Process, supervisor: Process, grace_seconds: float) -> Non
         pass
 
 
-async def _kill(processes: list[Process]) -> None:
-    for process in processes:
-        process.send(signal.SIGKILL)
-        await process.ended()
+async def _kill(first: Process | None, supervisor: Process | None) -> None:
+    """End everything inside, then the sandbox tool if it does not end by itself."""
+    if first:
+        first.send(signal.SIGKILL)
+        await first.ended()
+    if supervisor:
+        # Killed at once it would leave its child to whoever adopts orphans here.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_REAP_SECONDS if first else 0):
+                await supervisor.ended()
+        supervisor.send(signal.SIGKILL)
+        await supervisor.ended()
 
 
 async def _any_ended(processes: list[Process]) -> None:
