@@ -104,6 +104,8 @@ class Heartbeat(Message):
 
     type: Literal["heartbeat"] = "heartbeat"
     sent_at: AwareDatetime
+    usage: dict[str, Any] | None = None
+    """How busy the machine was, as ``capabilities.Usage``: an observation, no fact."""
 
 
 class CapabilitiesChanged(Message):

@@ -54,6 +54,11 @@ class Places:
         return self.controller / "spawner.secret"
 
     @property
+    def controller_address(self) -> Path:
+        """Where the controller that uses this folder listens, written by itself."""
+        return self.controller / "address"
+
+    @property
     def hub_database(self) -> Path:
         """The Hub's SQLite file."""
         return self.hub / "jupyterhub.sqlite"

@@ -74,6 +74,9 @@ WALK = [
     ("POST", "internal/offers", INTERNAL),
     ("POST", "internal/validate", INTERNAL),
     ("POST", "internal/machines", INTERNAL | {"spawner": 201}),
+    ("GET", "internal/machines", INTERNAL),
+    ("POST", "internal/machines/box/redetect", INTERNAL),
+    ("POST", "internal/machines/nobox/redetect", INTERNAL | {"spawner": 404}),
     ("POST", "internal/servers/9-9/leave", INTERNAL),
     ("POST", "internal/servers/9-9/stop", INTERNAL),
     ("DELETE", "internal/servers/9-9", INTERNAL),
@@ -87,6 +90,8 @@ WALK = [
     ("GET", "api/workloads/w000/timeline", PEOPLE | dict.fromkeys(PEOPLE, 404)),
     ("GET", "", PAGE),
     ("GET", "workloads/WORKLOAD", OWN_PAGE),
+    ("GET", "machines", PAGE),
+    ("POST", "machines/box/redetect", OWN | {"owner": 303, "admin": 303}),
     ("GET", "nothing/here", dict.fromkeys(ROLES, 404)),
     # Last, because for those who may it ends the workload.
     ("POST", "api/workloads/WORKLOAD/leave", OWN),
@@ -108,7 +113,9 @@ async def test_every_endpoint_for_every_role(service: Service) -> None:
     for method, path, expected in WALK:
         for role in ROLES:
             code = expected[role]
-            if (method, role) == ("POST", "nobody") and path.startswith("api/"):
+            if (method, role) == ("POST", "nobody") and path.startswith(
+                ("api/", "machines/")
+            ):
                 # Without a header the proof against other sites comes first.
                 code = 403
             if "w000" in path and role not in {"stranger", "owner", "admin"}:

@@ -18,8 +18,12 @@ from fleet_hub.controller.records import MachineRecord
 _NAME: Final = re.compile(MACHINE_NAME_PATTERN)
 
 
-def enrol(core: Core, *, name: str, owner: str, local: bool) -> str:
+def enrol(
+    core: Core, *, name: str, owner: str, local: bool, provider: str | None = None
+) -> str:
     """Return a new token for the machine called *name*; an earlier one is void.
+
+    Without a *provider* the recorded one stays.
 
     Raises:
         RequestRefusedError: the name cannot be a machine's, or the owner is nobody.
@@ -40,12 +44,17 @@ def enrol(core: Core, *, name: str, owner: str, local: bool) -> str:
                 name=name,
                 owner=owner,
                 local=local,
+                provider=provider,
                 token_hash=hash_of(token),
                 enrolled_at=tx.now,
             )
         else:
             tx.change.machines[name] = replace(
-                earlier, owner=owner, local=local, token_hash=hash_of(token)
+                earlier,
+                owner=owner,
+                local=local,
+                provider=provider or earlier.provider,
+                token_hash=hash_of(token),
             )
     return token
 

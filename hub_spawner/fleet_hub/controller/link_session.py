@@ -22,7 +22,7 @@ from fleet_contracts.protocol import (
     ToAgent,
     decode_from_agent,
 )
-from fleet_hub.controller import reconciling
+from fleet_hub.controller import machines, reconciling
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.errors import LinkRefusedError
 
@@ -111,6 +111,7 @@ class LinkSession:
             )
         elif isinstance(message, Heartbeat):
             reconciling.catch_up(self._core, self.machine)
+            machines.observe(self._core, self.machine, message.usage)
 
     def closed(self) -> None:
         """The link is gone: nothing is freed."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from fleet_contracts.allocations import State
+from fleet_contracts.capabilities import Usage
 from fleet_contracts.placement_facts import PlacementFacts
 from fleet_contracts.protocol import InventoryItem
 from fleet_contracts.timeline import Progress
@@ -33,6 +34,8 @@ class Presence:
     silence_told: bool = False
     """Its workloads were marked unknown in this absence."""
     facts: PlacementFacts = field(default_factory=PlacementFacts)
+    usage: Usage | None = None
+    """How busy it last said that it was; placement does not look at it."""
     pages: dict[str, InventoryItem] = field(default_factory=dict)
     behind: dict[str, InventoryItem] = field(default_factory=dict)
     """Ledger items whose reports have not arrived yet."""

@@ -139,6 +139,8 @@ class MachineRecord:
     owner: str
     """The Hub user's name."""
     local: bool = False
+    provider: str | None = None
+    """Who supplies it; None: see ``supplier``."""
     token_hash: str
     admin_allows: Relation = Relation.OWNER
     owner_allows: Relation = Relation.OWNER
@@ -150,3 +152,8 @@ class MachineRecord:
     agent_version: str | None = None
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     """As the machine last reported them: its own word."""
+
+    @property
+    def supplier(self) -> str:
+        """Who supplies it: where nothing else is recorded, the Hub or its owner."""
+        return self.provider or ("local" if self.local else self.owner)

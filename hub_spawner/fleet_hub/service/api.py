@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import ValidationError
 from tornado.web import HTTPError
 from typing_extensions import override
 
-from fleet_contracts.capabilities import WorkerCapabilities
 from fleet_contracts.catalog import public_view
-from fleet_contracts.identity import with_identity
-from fleet_contracts.protocol import Redetect
-from fleet_hub.controller import stopping
-from fleet_hub.controller.model import Presence
-from fleet_hub.controller.records import MachineRecord
+from fleet_hub.controller import machines, stopping
 from fleet_hub.service.base import FleetHandler, NoXsrf
+from fleet_hub.service.machine_document import fleet_document
 from fleet_hub.service.people import PersonHandler
 from fleet_hub.service.timeline import TimelineAnswers
 
@@ -79,15 +72,7 @@ class MachinesHandler(AdminHandler):
     def get(self) -> None:
         """Answer with each machine's record and state."""
         self.require_admin()
-        model = self.core.model
-        self.answer(
-            {
-                "machines": [
-                    machine_view(record, model.presence[name])
-                    for name, record in sorted(model.machines.items())
-                ]
-            }
-        )
+        self.answer(fleet_document(self.core))
 
 
 class MachineLostHandler(AdminHandler):
@@ -107,48 +92,9 @@ class MachineRedetectHandler(PersonHandler):
     @override
     def post(self, machine: str) -> None:
         """Ask the machine; its answer comes as a change of its capabilities."""
-        record = self.core.model.machines.get(machine)
-        may = self.visitor.admin or (record and record.owner == self.visitor.name)
-        if record is None or not may:
-            # Whoever may not ask does not learn which machines there are.
-            raise HTTPError(404)
-        asked = self.core.links.send(machine, Redetect())
+        record = self.seen_machine(machine)
+        asked = machines.look_again(self.core, record.name)
         self.answer({"machine": machine, "asked": asked})
-
-
-def machine_view(record: MachineRecord, presence: Presence) -> dict[str, Any]:
-    """Return what an admin reads of a machine; its capabilities are its own word."""
-    return {
-        "name": record.name,
-        "owner": record.owner,
-        "local": record.local,
-        "online": presence.online,
-        "since": presence.since.isoformat(),
-        "inventory_known": presence.inventory_known,
-        "draining_by": record.draining_by,
-        "agent_version": record.agent_version,
-        "foreign_allocations": [
-            {"allocation": allocation, "epoch": epoch}
-            for allocation, epoch in sorted(presence.foreign)
-        ],
-        "capabilities": _picture(record),
-    }
-
-
-def _picture(record: MachineRecord) -> dict[str, Any]:
-    """Return the machine's own word about its hardware, and ours about who it is."""
-    try:
-        told = WorkerCapabilities.model_validate(record.capabilities)
-    except ValidationError:
-        told = WorkerCapabilities()
-    picture = with_identity(
-        told,
-        name=record.name,
-        owner=record.owner,
-        provider=record.owner,
-        recorded_at=record.enrolled_at,
-    )
-    return picture.model_dump(mode="json", by_alias=True)
 
 
 def _actor(handler: FleetHandler, owner: str) -> str:

@@ -39,6 +39,7 @@ from fleet_hub.places import (
     Places,
     default_data_dir,
     secret_of,
+    write_private,
 )
 from fleet_hub.service import supervisor
 from fleet_hub.service.catalogs import DefaultCatalog, FileCatalog
@@ -185,6 +186,9 @@ class FleetService(Application):
             server = HTTPServer(application, xheaders=False)
             server.add_sockets(sockets)
             context.runner.start()
+            write_private(
+                places.controller_address, f"{self.url.rstrip('/')}{context.prefix}\n"
+            )
             log.info("controller listens", url=self.url, prefix=context.prefix)
             await ending.wait()
             server.stop()

@@ -14,7 +14,7 @@ from jupyterhub.services.auth import (
 from tornado.web import HTTPError
 from typing_extensions import override
 
-from fleet_hub.controller.records import Workload
+from fleet_hub.controller.records import MachineRecord, Workload
 from fleet_hub.service.base import FleetHandler
 
 
@@ -28,6 +28,10 @@ class Visitor:
     def may_see(self, record: Workload) -> bool:
         """Whether *record* is theirs, or they are an admin."""
         return self.admin or (bool(self.name) and record.principal.name == self.name)
+
+    def may_see_machine(self, record: MachineRecord) -> bool:
+        """Whether *record* is their machine, or they are an admin."""
+        return self.admin or (bool(self.name) and record.owner == self.name)
 
 
 class PersonHandler(HubOAuthenticated, FleetHandler):
@@ -93,6 +97,18 @@ class PersonHandler(HubOAuthenticated, FleetHandler):
         record = self.core.model.workloads.get(workload)
         if record is None or not self.visitor.may_see(record):
             raise HTTPError(404, reason="There is no such workload, or it is not yours")
+        return record
+
+    def seen_machine(self, machine: str) -> MachineRecord:
+        """Return a machine that the visitor may see.
+
+        Raises:
+            HTTPError: 404; it does not exist, or it is somebody else's, which a
+                stranger cannot tell apart.
+        """
+        record = self.core.model.machines.get(machine)
+        if record is None or not self.visitor.may_see_machine(record):
+            raise HTTPError(404, reason="There is no such machine, or it is not yours")
         return record
 
     def server_url(self, record: Workload) -> str:

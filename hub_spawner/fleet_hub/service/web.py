@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from fleet_contracts.protocol import MAX_MESSAGE_BYTES
 from fleet_hub.adapters.agent_socket import AgentSocket
-from fleet_hub.service import api, internal, pages
+from fleet_hub.service import api, internal, machine_pages, pages
 from fleet_hub.service.attend import AttendSocket
 from fleet_hub.service.base import SECURITY_HEADERS, Missing
 from fleet_hub.service.context import Context
@@ -50,6 +50,11 @@ def routes(context: Context) -> list[tuple[Any, ...]]:
         (rf"{prefix}internal/offers", internal.OffersHandler, given),
         (rf"{prefix}internal/validate", internal.ValidateHandler, given),
         (rf"{prefix}internal/machines", internal.MachinesHandler, given),
+        (
+            rf"{prefix}internal/machines/{MACHINE}/redetect",
+            internal.MachineRedetectHandler,
+            given,
+        ),
         (server, internal.StatusHandler, given),
         (rf"{server}/stop", internal.StopHandler, given),
         (rf"{server}/leave", internal.LeaveHandler, given),
@@ -68,6 +73,12 @@ def routes(context: Context) -> list[tuple[Any, ...]]:
         (prefix, pages.OwnWorkloadsHandler, given),
         (page, pages.WorkloadHandler, given),
         (rf"{page}/leave", pages.LeaveHandler, given),
+        (rf"{prefix}machines", machine_pages.MachinesHandler, given),
+        (
+            rf"{prefix}machines/{MACHINE}/redetect",
+            machine_pages.RedetectHandler,
+            given,
+        ),
         (rf"{prefix}oauth_callback", CallbackHandler, given),
         (rf"{prefix}static/(.*)", StaticFiles, {"path": str(STATIC)}),
     ]
