@@ -83,6 +83,8 @@ class ServerStatus(Message):
     attended: bool = False
     holds: bool = False
     """It holds resources of a machine: for the Hub it runs."""
+    unclaimed: bool = False
+    """Its turn has come, and it waits for the Hub to start it."""
     url: str | None = None
     position: int | None = None
     headline: str = ""

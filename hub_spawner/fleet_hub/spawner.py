@@ -55,7 +55,8 @@ from fleet_hub.service_urls import internal_url, public_url
 BEGUN: Final = frozenset({State.STARTING, State.READY, State.UNKNOWN})
 """Runs, or may run, with the token of an earlier start; no new one can reach it."""
 DEADLINE_MARGIN_SECONDS: Final = 15
-SETTLE_SECONDS: Final = 30.0
+SETTLE_SECONDS: Final = 5.0
+"""How long one look for a server that is on its way may take."""
 STOP_ANSWER_SECONDS: Final = 5.0
 """So much longer than its own limit the answer to a waiting stop may take."""
 
@@ -363,30 +364,36 @@ class FleetSpawner(Spawner):
         except Exception as error:  # noqa: BLE001 - a raise here orphans the server
             self.log.warning("poll without the controller: %s", error)
             return None
-        return None if status.holds else 0
+        return None if _runs_for_the_hub(status) else 0
 
     @override
     async def get_url(self) -> str:
         """Return the true URL once the controller says ready; wait for it if need be.
 
         Asked at Hub start for servers that were started or starting.  Answering early
-        would make the Hub look for a server where there is none, and stop it.
+        would make the Hub look for a server where there is none, and stop it; waiting
+        for one that is not on its way would keep the Hub from starting it.
         """
+        wait_seconds = 0.0
         while True:
             try:
                 status = await self.controller.status(
-                    self.key, wait_seconds=SETTLE_SECONDS
+                    self.key, wait_seconds=wait_seconds
                 )
             except ControllerError:
                 await asyncio.sleep(1)
                 continue
             if status.state is State.READY and status.url:
                 return status.url
-            if not status.holds:
-                # It ended meanwhile: nobody needs to look for it for long.
+            if not _runs_for_the_hub(status):
+                # Nobody needs to look for it for long, and nothing is to be stopped:
+                # its turn may come this very moment.
+                self._let_go = True
                 self.http_timeout = 1
                 url: str = self.server.url
                 return url
+            # Back into the line it may still fall, which settles nothing.
+            wait_seconds = SETTLE_SECONDS
 
     @override
     async def stop(self, now: bool = False) -> None:
@@ -453,3 +460,11 @@ class FleetSpawner(Spawner):
         if self._good_options is not None:
             state["good_options"] = self._good_options
         return state
+
+
+def _runs_for_the_hub(status: ServerStatus) -> bool:
+    """Whether a start of the Hub led to what *status* tells: then it is not to be lost.
+
+    A place that is held for a start which is yet to come is not a running server.
+    """
+    return status.holds and not status.unclaimed

@@ -33,7 +33,7 @@ import requests
 from plain_hub import free_port, proxy_command
 
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 LOOK_SECONDS = 0.05
 ADMIN_TOKEN = "test-admin-token-of-the-fleet-harness"
 
@@ -49,6 +49,12 @@ profiles:
   - {{name: both, title: Both, description: "Small or whole.", classes: [small, whole], runtimes: [pretend]}}
 """
 """What simulated machines serve: ``one`` fits often, ``all`` once per machine."""
+
+UNHEARD = {
+    *("offline", "no_machines", "controller_recovering"),
+    *("capabilities_unknown", "not_evaluated_yet"),
+}
+"""Reasons that only say that a machine has not spoken yet."""
 
 CONFIG = """
 from fleet_hub import configure
@@ -286,7 +292,28 @@ class Fleet:
         self.machines[name] = machine
         if start:
             self.start_agent(name)
+            self.wait_for_machine(owner)
         return machine
+
+    def wait_for_machine(self, owner: str) -> None:
+        """Wait until some machine of *owner* is heard of: up, inventory in, known."""
+
+        def heard() -> bool:
+            principal = {"user_id": 1_000_000, "name": owner}
+            answer = self.controller("POST", "offers", json={"principal": principal})
+            reasons = [
+                (o.get("explanation") or {}).get("reason") for o in answer["offers"]
+            ]
+            return any(reason not in UNHEARD for reason in reasons)
+
+        wait_until(heard, f"a machine of {owner} is up")
+
+    def restart_agent(self, name: str = "box", **simulation: Any) -> None:
+        """Kill an agent and start it again, behaving like *simulation* from now on."""
+        self.kill_agent(name)
+        self.machines[name].settings["simulation"] = simulation
+        self.start_agent(name)
+        self.wait_for_machine(self.machines[name].owner)
 
     def start_agent(self, name: str = "box") -> None:
         """Start the agent of a machine, with its settings as they are now."""

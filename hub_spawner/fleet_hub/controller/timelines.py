@@ -80,6 +80,7 @@ def status_of(core: Core, record: Workload, *, view_token: str) -> ServerStatus:
         parked=record.parked,
         attended=core.is_attended(record.id),
         holds=record.holds,
+        unclaimed=record.assignment is not None and not record.assignment.launched,
         url=record.url,
         position=position_of(core, record),
         headline=headline_of(core, record),
