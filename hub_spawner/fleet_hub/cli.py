@@ -29,6 +29,9 @@ def parser() -> argparse.ArgumentParser:
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     _add_run(commands)
     _add_login_code(commands)
+    _add_machines(commands)
+    _add_redetect(commands)
+    _add_catalog(commands)
     return root
 
 
@@ -98,6 +101,64 @@ def _login_code(arguments: argparse.Namespace) -> int:
     code = LoginCodes(places.login_codes).make(arguments.name.lower())
     sys.stdout.write(f"{code}\n")
     return 0
+
+
+def _add_machines(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> None:
+    machines = commands.add_parser(
+        "machines", help="show the machines, and what each says that it can do"
+    )
+    machines.add_argument(
+        "--json", action="store_true", help="print them as JSON, for programs"
+    )
+    _add_data_dir(machines)
+    machines.set_defaults(command=_machines)
+
+
+def _machines(arguments: argparse.Namespace) -> int:
+    from fleet_hub.machines_command import show_machines  # noqa: PLC0415 - for this alone
+
+    places = _places(arguments, beside=Path("jupyterhub_config.py"))
+    return show_machines(places, as_json=arguments.json)
+
+
+def _add_redetect(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> None:
+    again = commands.add_parser(
+        "redetect", help="have a machine look at itself again, now"
+    )
+    again.add_argument("name", help="the machine")
+    _add_data_dir(again)
+    again.set_defaults(command=_redetect)
+
+
+def _redetect(arguments: argparse.Namespace) -> int:
+    from fleet_hub.machines_command import redetect  # noqa: PLC0415 - for this alone
+
+    places = _places(arguments, beside=Path("jupyterhub_config.py"))
+    return redetect(places, arguments.name)
+
+
+def _add_catalog(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> None:
+    catalog = commands.add_parser("catalog", help="work on a catalog")
+    actions = catalog.add_subparsers(required=True, metavar="ACTION")
+    check = actions.add_parser(
+        "check", help="say everything that is wrong with a catalog"
+    )
+    check.add_argument("path", metavar="FILE", help="a file or a folder")
+    check.add_argument("--json", action="store_true", help="print faults as JSON")
+    check.set_defaults(command=_catalog_check)
+
+
+def _catalog_check(arguments: argparse.Namespace) -> int:
+    from fleet_hub.catalog_check import main as check  # noqa: PLC0415 - for this alone
+
+    options = ["--json"] if arguments.json else []
+    return check([*options, "--", arguments.path])
 
 
 def _add_data_dir(command: argparse.ArgumentParser) -> None:
