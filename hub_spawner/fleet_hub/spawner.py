@@ -19,13 +19,12 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from jupyterhub.spawner import Spawner
-from jupyterhub.utils import url_escape_path, url_path_join
-from traitlets import Float, Unicode, default
+from traitlets import default
 from typing_extensions import override
 
 from fleet_contracts.allocations import State
 from fleet_contracts.reasons import Reason
-from fleet_contracts.workloads import Choice, Principal, ServerKey
+from fleet_contracts.workloads import Choice
 from fleet_hub import options as choices
 from fleet_hub.admission import (
     Ask,
@@ -42,14 +41,13 @@ from fleet_hub.attended_start import (
     ended_otherwise,
     place_is_kept,
 )
-from fleet_hub.controller_client import ControllerClient
 from fleet_hub.errors import ControllerError, SpawnRefused, refused
 from fleet_hub.hub_tokens import revoke_server_tokens
 from fleet_hub.pages.form import render_form
 from fleet_hub.pages.view import ServerView, view_server
 from fleet_hub.persistence import until_recorded
 from fleet_hub.progress import follow
-from fleet_hub.service_urls import internal_url, public_url
+from fleet_hub.spawner_settings import FleetSettings
 
 
 BEGUN: Final = frozenset({State.STARTING, State.READY, State.UNKNOWN})
@@ -61,79 +59,8 @@ STOP_ANSWER_SECONDS: Final = 5.0
 """So much longer than its own limit the answer to a waiting stop may take."""
 
 
-class FleetSpawner(Spawner):
+class FleetSpawner(FleetSettings, Spawner):
     """Starts servers where the fleet's controller places them."""
-
-    controller_url = Unicode(
-        "http://127.0.0.1:8098",
-        help="""
-        Where the Hub reaches the controller.
-
-        An origin is completed with the service's path under the Hub's base URL.
-        Directly, not through the proxy, so that a proxy restart ends no start.
-        """,
-    ).tag(config=True)
-
-    service_url = Unicode(
-        "",
-        help="""
-        Where browsers reach the controller's pages, ending with a slash.
-
-        Empty: the service's path under the Hub's base URL.  Needed with
-        `JupyterHub.subdomain_host`, where services have a host of their own.
-        """,
-    ).tag(config=True)
-
-    spawner_secret = Unicode(
-        "",
-        help="""
-        The secret that the controller expects from this Hub; `configure()` sets it.
-        """,
-    ).tag(config=True)
-
-    queue_hold = Float(
-        60.0,
-        min=0,
-        help="""
-        How many seconds a start waits in line before it is parked.
-
-        A parked start keeps its place: its page leads to the workload's own page, and
-        the server starts when its turn comes.  Longer holds keep a browser tab's
-        progress page alive for longer, and a Hub restart ends them all.
-        """,
-    ).tag(config=True)
-
-    controller_patience = Float(
-        60.0,
-        min=0,
-        help="""
-        How many seconds the controller may be away before a start says so.
-
-        A restart of the controller takes well under a second.
-        """,
-    ).tag(config=True)
-
-    stop_wait = Float(
-        45.0,
-        min=0,
-        help="""
-        How many seconds a stop waits for the machine's word that it is over.
-
-        Afterwards the controller sees to it alone, and the server counts as stopped
-        for the Hub.  Longer than the 10 seconds that a notebook gets to end by itself.
-        """,
-    ).tag(config=True)
-
-    @default("start_timeout")
-    def _start_timeout(self) -> int:
-        # Above every limit of the controller and the agents (30 min to prepare): the
-        # Hub's own timeout ends in an empty message.
-        return 3600
-
-    @default("env_keep")
-    def _env_keep(self) -> list[str]:
-        # The Hub's PATH and PYTHONPATH mean nothing on another machine.
-        return []
 
     @default("options_form")
     def _options_form(self) -> Any:
@@ -155,46 +82,6 @@ class FleetSpawner(Spawner):
         self._choice: Choice | None = None
         self._good_options: dict[str, Any] | None = None
         self._generation: asyncio.Future[int] | None = None
-        self._client: ControllerClient | None = None
-
-    # ------------------------------------------------------------- who and where
-
-    @property
-    def key(self) -> ServerKey:
-        """The controller's key of this server."""
-        return ServerKey(user_id=self.user.orm_user.id, server_id=self.orm_spawner.id)
-
-    @property
-    def principal(self) -> Principal:
-        """The server's owner; never whoever sent the request."""
-        return Principal(
-            user_id=self.user.orm_user.id,
-            name=self.user.name,
-            groups=tuple(sorted(group.name for group in self.user.groups)),
-            admin=bool(self.user.admin),
-        )
-
-    @property
-    def controller(self) -> ControllerClient:
-        """The wire to the controller."""
-        if self._client is None:
-            url = internal_url(self.controller_url, self.hub.base_url)
-            self._client = ControllerClient(url=url, secret=self.spawner_secret)
-        return self._client
-
-    def workload_page(self, workload: str | None) -> str:
-        """Return the URL of the controller's page about *workload*."""
-        base = self.service_url or public_url(self.hub.base_url)
-        return f"{base}workloads/{workload}" if workload else base
-
-    @property
-    def fleet_stop_url(self) -> str:
-        """The REST URL that stops this server, whoever looks at its page."""
-        server = f"servers/{url_escape_path(self.name)}" if self.name else "server"
-        url: str = url_path_join(
-            self.hub.base_url, "api/users", self.user.escaped_name, server
-        )
-        return url
 
     # -------------------------------------------------------------- the choice
 
