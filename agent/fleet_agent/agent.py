@@ -19,7 +19,7 @@ from fleet_agent.picture import Picture
 from fleet_agent.probes.settings import DetectSettings
 from fleet_agent.processes import boot_id
 from fleet_agent.supervisor import Supervisor
-from fleet_contracts.capabilities import WorkerCapabilities
+from fleet_contracts.capabilities import Usage, WorkerCapabilities
 from fleet_contracts.placement_facts import placement_facts
 from fleet_contracts.protocol import (
     PROTOCOL,
@@ -55,6 +55,7 @@ class Agent:
         service_url: str,
         detection: DetectSettings,
         detect_seconds: float,
+        observe_seconds: float = 30.0,
     ) -> None:
         """Lend the machine of *owner* to the controller at *service_url*."""
         self._ledger = ledger
@@ -68,6 +69,7 @@ class Agent:
             settings=detection,
             on_change=self._on_change,
             period_seconds=detect_seconds,
+            observe_seconds=observe_seconds,
         )
         self._supervisor = Supervisor(
             ledger=ledger,
@@ -89,6 +91,7 @@ class Agent:
             asyncio.ensure_future(self._supervisor.fault),
             asyncio.create_task(link.run()),
             asyncio.create_task(self._picture.run()),
+            asyncio.create_task(self._picture.watch()),
         }
         try:
             done, _ = await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
@@ -121,6 +124,10 @@ class Agent:
             highest_epoch=self._ledger.highest_epoch,
             inventory_size=len(self._ledger.entries()),
         )
+
+    def usage(self) -> Usage | None:
+        """Return how busy the machine was when it was last looked at."""
+        return self._picture.usage
 
     def inventory(self) -> Sequence[InventoryItem]:
         """Return what the ledger holds now."""

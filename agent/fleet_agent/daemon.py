@@ -85,6 +85,13 @@ class FleetAgent(Application):
     detect_seconds = Float(
         300.0, min=1.0, help="Between two looks at the machine's capabilities."
     ).tag(config=True)
+    observe_seconds = Float(
+        30.0,
+        min=1.0,
+        help="""Between two looks at free memory and utilisation.
+
+        They are shown, and never used as capacity.""",
+    ).tag(config=True)
     bind_address = Unicode(
         "127.0.0.1", help="The address of this machine at which notebooks listen."
     ).tag(config=True)
@@ -189,6 +196,7 @@ class FleetAgent(Application):
                     find_environments=environment_finder(drivers),
                 ),
                 detect_seconds=self.detect_seconds,
+                observe_seconds=self.observe_seconds,
             )
             link = Link(
                 url=link_url(service),

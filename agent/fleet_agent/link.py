@@ -35,6 +35,7 @@ from fleet_agent.link_state import (
     pages,
 )
 from fleet_contracts.base import Message
+from fleet_contracts.capabilities import Usage
 from fleet_contracts.protocol import (
     MAX_MESSAGE_BYTES,
     Goodbye,
@@ -62,6 +63,9 @@ class Speaker(Protocol):
 
     def hello(self) -> Hello:
         """Return the introduction for a new link."""
+
+    def usage(self) -> Usage | None:
+        """Return how busy the machine was when it was last looked at."""
 
     def inventory(self) -> Sequence[InventoryItem]:
         """Return what the ledger holds now."""
@@ -211,11 +215,16 @@ class Link:
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(pause)
-            self.send(Heartbeat(sent_at=datetime.now(UTC)))
+            self.send(_heartbeat(self._speaker.usage()))
             reports = self._speaker.unacknowledged()
             if resend.is_due(reports, now=clock()):
                 for report in reports:
                     self.send(report)
+
+
+def _heartbeat(usage: Usage | None) -> Heartbeat:
+    observed = None if usage is None else usage.model_dump(mode="json")
+    return Heartbeat(sent_at=datetime.now(UTC), usage=observed)
 
 
 def _encode_hello(hello: Hello) -> str:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 import structlog
 
 from fleet_agent.probes.detect import detect_fast, pictures
+from fleet_agent.probes.observe import observe
 from fleet_agent.probes.same import same_facts
 from fleet_agent.probes.settings import DetectSettings
-from fleet_contracts.capabilities import WorkerCapabilities
+from fleet_contracts.capabilities import Usage, WorkerCapabilities
 
 
 _FIRST_SECONDS = 3.0
@@ -32,13 +33,22 @@ class Picture:
         settings: DetectSettings,
         on_change: Callable[[WorkerCapabilities], None],
         period_seconds: float,
+        observe_seconds: float = 30.0,
     ) -> None:
         """Detect with *settings*; *on_change* hears of each picture that differs."""
         self.latest = WorkerCapabilities()
+        self._usage: Usage | None = None
+        self._observe_seconds = observe_seconds
         self._settings = settings
         self._on_change = on_change
         self._period_seconds = period_seconds
         self._wanted = asyncio.Event()
+
+    @property
+    def usage(self) -> Usage | None:
+        """How busy the machine was when it was last looked at, by whichever look."""
+        known = [item for item in (self._usage, self.latest.usage) if item is not None]
+        return max(known, key=lambda item: item.observed.observed_at, default=None)
 
     def look_again(self) -> None:
         """Detect now, not only when it is time; a tool that rested is tried again."""
@@ -76,6 +86,18 @@ class Picture:
                     await self._wanted.wait()
             except TimeoutError:
                 continue
+
+    async def watch(self) -> None:
+        """Observe how busy the machine is, again and again, until cancelled.
+
+        Nobody is told: whoever speaks next takes the latest observation along.
+        """
+        while True:
+            await asyncio.sleep(self._observe_seconds)
+            try:
+                self._usage = await observe(self._settings, self.latest) or self._usage
+            except Exception as error:  # noqa: BLE001 - as in _look
+                _log.error("observation failed", exc_info=error)
 
     async def _look(self) -> None:
         try:

@@ -11,7 +11,7 @@ from agent_process import AgentProcess
 from controller_peer import ControllerPeer
 from probe_machines import FIELDS_ROW
 
-from fleet_contracts.capabilities import Origin, WorkerCapabilities
+from fleet_contracts.capabilities import Origin, Usage, WorkerCapabilities
 from fleet_contracts.placement_facts import placement_facts
 from fleet_contracts.protocol import CapabilitiesChanged, Heartbeat, Redetect
 
@@ -153,3 +153,29 @@ async def test_labels_of_the_configuration_are_marked_as_such(
     assert {label.observed.origin for label in picture.labels} == {Origin.LABEL}
     assert placement_facts(picture).labels["room"] == "basement"
     assert picture.accelerators == ()
+
+
+async def test_free_memory_travels_with_the_heartbeat(
+    peer: ControllerPeer, agent: AgentProcess, tools: Path
+) -> None:
+    """Observations are renewed on a machine where no fact changes."""
+    install_nvidia_smi(tools)
+    agent.settings["observe_seconds"] = 1.0
+    agent.start()
+    await settled(peer, devices=1)
+
+    def observations() -> list[Usage]:
+        return [
+            Usage.model_validate(message.usage)
+            for message in peer.heard
+            if isinstance(message, Heartbeat) and message.usage
+        ]
+
+    def renewed() -> bool:
+        times = {usage.observed.observed_at for usage in observations()}
+        return len(times) > 2 and len(observations()[-1].devices) == 1
+
+    assert await peer.until(renewed)
+    latest = observations()[-1]
+    assert latest.memory_available_bytes
+    assert latest.devices[0].utilisation_percent == 97

@@ -68,6 +68,7 @@ UP = [
         items=(InventoryItem(allocation="a", epoch=1, event=AgentEvent.SERVING, seq=4),)
     ),
     Heartbeat(sent_at=NOW),
+    Heartbeat(sent_at=NOW, usage={"memory_available_bytes": 1}),
     CapabilitiesChanged(capabilities={"host": {"os": "linux"}}),
     Report(allocation="a", epoch=1, seq=1, at=NOW, event=AgentEvent.ACCEPTED),
 ]

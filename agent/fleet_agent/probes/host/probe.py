@@ -52,7 +52,7 @@ class HostProbe:
         cards = readings.get("gpu_driver_cards")
         return HostSighting(
             facts=judge_host(readings, observed, sysctl),
-            usage=self._usage(),
+            usage=self.usage(),
             pci_ids=tuple(str(card) for card in cards)
             if isinstance(cards, list)
             else (),
@@ -82,7 +82,8 @@ class HostProbe:
                 found[key] = result.stdout.strip()
         return found
 
-    def _usage(self) -> Usage:
+    def usage(self) -> Usage:
+        """Return how busy the computer is now; a moment's work."""
         said = self._json(USAGE)
         available, load = said.get("memory_available_bytes"), said.get("load")
         return Usage(

@@ -81,9 +81,13 @@ class NvidiaProbe:
         answer = self._with_instances(answer)
         return NvidiaSighting(
             answer=self._with_witness(answer),
-            usage=tuple(usage(row) for row in _rows(result)) if answer.devices else (),
+            usage=_usage(result, answer),
             seconds=self.clock() - started,
         )
+
+    def usage(self) -> tuple[DeviceUsage, ...]:
+        """Return how busy the cards are now; one call where the tool is well."""
+        return _usage(*self._query())
 
     def _query(self, *selection: str) -> tuple[ToolResult, Answer]:
         fields: tuple[str, ...] = FIELDS
@@ -162,6 +166,10 @@ class NvidiaProbe:
             return answer
         told = f"the kernel's driver lists {cards} card(s), and nvidia-smi failed"
         return replace(answer, warnings=(*answer.warnings, told))
+
+
+def _usage(result: ToolResult, answer: Answer) -> tuple[DeviceUsage, ...]:
+    return tuple(usage(row) for row in _rows(result)) if answer.devices else ()
 
 
 def _rows(result: ToolResult) -> tuple[Row, ...]:
