@@ -18,6 +18,7 @@ from typing import Final
 
 from fleet_contracts.catalog import Catalog
 from fleet_contracts.reasons import Explanation
+from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request, resolve
 from fleet_hub.scheduling.decisions import Placement, Plan, Refusal
 from fleet_hub.scheduling.fleet import Fleet, Interest
@@ -26,7 +27,12 @@ from fleet_hub.scheduling.placing import placement_of, promised_allocation
 from fleet_hub.scheduling.pools import SLACK_SECONDS, Found
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.promises import Promises, broken
-from fleet_hub.scheduling.quotas import Totals, held_amounts, quota_in_use
+from fleet_hub.scheduling.quotas import (
+    Totals,
+    asked_amounts,
+    held_amounts,
+    quota_in_use,
+)
 from fleet_hub.scheduling.shares import capacity_of, used_by
 from fleet_hub.scheduling.snapshot import Allocation, MachineState, Usage, Waiting
 from fleet_hub.scheduling.survey import never_answer
@@ -58,6 +64,8 @@ class Planner:
         self.usage: Mapping[int, Usage] = {}
         self._requests: dict[object, Request] = {}
         self._alike: dict[Interest, dict[str, Waiter]] = {}
+        self._bound: dict[tuple[bool, str], set[str]] = {}
+        """Who waits under the quotas of each user (True) and group (False)."""
         self._structure = -1
         self._ranked_at: float | None = None
         self._changed: set[str] = set()
@@ -111,6 +119,9 @@ class Planner:
         self.waiters[waiting.workload] = waiter
         self.line.join(waiting, request)
         self._alike.setdefault(self.interest_of(waiter), {})[waiting.workload] = waiter
+        if self.catalog.quotas:
+            for subject in _subjects(waiting.principal.name, waiting.principal.groups):
+                self._bound.setdefault(subject, set()).add(waiting.workload)
         self._pending.add(waiting.workload)
 
     def leave(self, workload: str) -> None:
@@ -146,11 +157,10 @@ class Planner:
         while self._changed or self._pending:
             changed, self._changed = self._changed, set()
             for name in sorted(changed):
-                lost = self.promises.check(name, now)
-                self._pending.update(waiter.workload for waiter in lost)
+                self._lose(self.promises.check(name, now))
             pending, self._pending = self._pending, set()
             for waiter in self._turns(changed, pending):
-                self._take_turn(waiter, changed, is_new=waiter.workload in pending)
+                self._take_turn(waiter, changed)
         placements, self._placements = self._placements, []
         refusals, self._refusals = self._refusals, []
         return Plan(
@@ -196,10 +206,45 @@ class Planner:
         return self.promises.sooner_for(waiter, interest, found, self.now)
 
     def quota_of(self, waiter: Waiter) -> Explanation | None:
-        """Return the quota that keeps *waiter* from being placed now."""
+        """Return the quota that keeps *waiter* from being placed or promised a place.
+
+        What is promised to others of no lower priority counts as if they held it:
+        otherwise a workload could break the promise of its own user's earlier one.
+        """
+        if not self.catalog.quotas:
+            return None
+        promised = Totals()
+        behind = self.line.place_of(waiter.workload).behind_priority
+        for other in self._bound_with(waiter.waiting.principal):
+            if other is waiter or other.found is None:
+                continue
+            if self.line.place_of(other.workload).behind_priority <= behind:
+                principal = other.waiting.principal
+                promised.add(
+                    principal.name,
+                    principal.groups,
+                    asked_amounts(other.request.chosen),
+                )
         return quota_in_use(
-            self.catalog, waiter.waiting.principal, waiter.request.chosen, self.held
+            self.catalog,
+            waiter.waiting.principal,
+            waiter.request.chosen,
+            self.held,
+            promised,
         )
+
+    def _bound_with(self, principal: Principal) -> list[Waiter]:
+        """Return who may share a quota with *principal*, by name of the workload."""
+        names: set[str] = set()
+        for subject in _subjects(principal.name, principal.groups):
+            names |= self._bound.get(subject, set())
+        return [self.waiters[name] for name in sorted(names)]
+
+    def _recheck_quotas(self, principal: Principal) -> None:
+        """Look again at whoever shares a quota with *principal*."""
+        for other in self._bound_with(principal):
+            if other.quota is not None or other.found is not None:
+                self._pending.add(other.workload)
 
     def _resolve(self, waiting: Waiting) -> Request | Explanation:
         return resolve(
@@ -279,19 +324,20 @@ class Planner:
                     names.add(name)
         return [self.waiters[name] for name in sorted(names, key=self.line.place_of)]
 
-    def _take_turn(self, waiter: Waiter, changed: set[str], *, is_new: bool) -> None:
+    def _take_turn(self, waiter: Waiter, changed: set[str]) -> None:
         waiter.quota = self.quota_of(waiter)
         if waiter.quota is not None:
             self._withdraw(waiter, broken("quota", None))
             return
-        if is_new:
-            if waiter.found is not None and waiter.start > self.now:
-                return
+        if waiter.start <= self.now:
+            # Its time has come: its own promise must not stand in its way.
+            self._free(waiter)
+        if waiter.found is None:
             found, displaced = self.seek(waiter)
         else:
             found, displaced = self._improvement(waiter, changed), []
         if found is None:
-            if is_new:
+            if waiter.found is None:
                 self._withdraw(waiter, waiter.lost)
         elif found.start <= self.now:
             self._start(waiter, found, displaced)
@@ -315,15 +361,24 @@ class Planner:
         return best
 
     def _promise(self, waiter: Waiter, found: Found, displaced: list[Waiter]) -> None:
-        freed = None if waiter.found is None else waiter.found.machine
+        self._free(waiter)
         if displaced:
-            lost = self.promises.displace(displaced, waiter, found, self.now)
-            self._pending.update(other.workload for other in lost)
+            self._displace(waiter, found, displaced)
         else:
             self.promises.make(waiter, found)
-        if freed is not None:
-            self._changed.add(freed)
         self._after_promise(waiter)
+        self._recheck_quotas(waiter.waiting.principal)
+
+    def _displace(self, by: Waiter, found: Found, others: list[Waiter]) -> None:
+        """Promise *found* to *by* in place of *others*, of whom some may keep theirs."""
+        self._lose(self.promises.displace(others, by, found, self.now))
+        self._changed.add(found.machine)
+
+    def _lose(self, waiters: Iterable[Waiter]) -> None:
+        """Their promises lost their ground: they seek another place."""
+        for waiter in waiters:
+            self._pending.add(waiter.workload)
+            self._recheck_quotas(waiter.waiting.principal)
 
     def _after_promise(self, waiter: Waiter) -> None:
         """Compare a promise with what was said before, and remember when it is due."""
@@ -339,22 +394,25 @@ class Planner:
 
     def _withdraw(self, waiter: Waiter, cause: Explanation | None) -> None:
         """Nothing can be promised to *waiter* any more."""
-        freed = self.promises.take_back(waiter)
-        if freed is not None:
-            self._changed.add(freed)
+        if waiter.found is not None:
+            self._recheck_quotas(waiter.waiting.principal)
+        self._free(waiter)
         if waiter.promise is not None:
             waiter.broken, waiter.promise = cause or broken("restarted", None), None
         waiter.lost = None
 
-    def _start(self, waiter: Waiter, found: Found, displaced: list[Waiter]) -> None:
+    def _free(self, waiter: Waiter) -> None:
+        """Take back what is promised to *waiter*; others may use it."""
         freed = self.promises.take_back(waiter)
         if freed is not None:
             self._changed.add(freed)
+
+    def _start(self, waiter: Waiter, found: Found, displaced: list[Waiter]) -> None:
+        self._free(waiter)
         score: tuple[int, ...] = ()
         runners_up: tuple[str, ...] = ()
         if displaced:
-            lost = self.promises.displace(displaced, waiter, found, self.now)
-            self._pending.update(other.workload for other in lost)
+            self._displace(waiter, found, displaced)
             self.promises.take_back(waiter)
         else:
             best = self.fleet.best_now(
@@ -374,32 +432,32 @@ class Planner:
         self._placements.append(placement)
 
     def _remove(self, waiter: Waiter, *, starts: bool = False) -> None:
-        freed = self.promises.take_back(waiter)
-        if freed is not None:
-            self._changed.add(freed)
+        self._free(waiter)
         self.line.leave(waiter.waiting, waiter.request, starts=starts)
         del self.waiters[waiter.workload]
         self._pending.discard(waiter.workload)
         for alike in self._alike.values():
             alike.pop(waiter.workload, None)
+        principal = waiter.waiting.principal
+        for subject in _subjects(principal.name, principal.groups):
+            self._bound.get(subject, set()).discard(waiter.workload)
+        self._recheck_quotas(principal)
 
     def _count(self, gone: Iterable[Allocation], come: Iterable[Allocation]) -> None:
         """Follow what users and groups hold; who waits for a quota is looked at again."""
-        freed: set[str] = set()
-        for allocation in gone:
-            self.held.remove(
-                allocation.owner, allocation.groups, held_amounts(allocation)
-            )
-            freed.update((allocation.owner, *allocation.groups))
-        for allocation in come:
-            self.held.add(allocation.owner, allocation.groups, held_amounts(allocation))
-        if freed:
-            self._pending.update(
-                name
-                for name, waiter in self.waiters.items()
-                if waiter.quota is not None and waiter.quota.subject in freed
-            )
+        touched: set[tuple[str, tuple[str, ...]]] = set()
+        for change, allocations in ((self.held.remove, gone), (self.held.add, come)):
+            for item in allocations:
+                change(item.owner, item.groups, held_amounts(item))
+                touched.add((item.owner, item.groups))
+        for owner, groups in sorted(touched):
+            self._recheck_quotas(Principal(user_id=0, name=owner, groups=groups))
 
     def _watch(self, ends_by: float | None, machine: str) -> None:
         if ends_by is not None:
             heapq.heappush(self._alarms, (ends_by + SLACK_SECONDS, machine, ""))
+
+
+def _subjects(owner: str, groups: Iterable[str]) -> list[tuple[bool, str]]:
+    """Return whose quotas bind a user."""
+    return [(True, owner), *((False, group) for group in groups)]

@@ -23,6 +23,15 @@ _UNITS = {
 """What a quota may limit, and the unit of its numbers."""
 
 
+class Limit(NamedTuple):
+    """One limit that binds one user or group."""
+
+    subject: str
+    of_user: bool
+    resource: str
+    amount: int
+
+
 @dataclass(slots=True)
 class Totals:
     """Running totals of what users and groups hold, by resource."""
@@ -37,6 +46,11 @@ class Totals:
     def remove(self, owner: str, groups: Iterable[str], amounts: Amounts) -> None:
         """Undo ``add`` of the same arguments."""
         self._change(owner, groups, amounts, -1)
+
+    def of(self, limit: Limit) -> int:
+        """Return what counts against *limit*."""
+        table = self.users if limit.of_user else self.groups
+        return table.get(limit.subject, {}).get(limit.resource, 0)
 
     def _change(
         self, owner: str, groups: Iterable[str], amounts: Amounts, sign: int
@@ -88,27 +102,23 @@ def exceeds_ever(
 
 
 def quota_in_use(
-    catalog: Catalog, principal: Principal, chosen: ResourceClass, held: Totals
+    catalog: Catalog,
+    principal: Principal,
+    chosen: ResourceClass,
+    held: Totals,
+    promised: Totals,
 ) -> Explanation | None:
-    """Return the quota that *chosen* would exceed beside what is held now."""
+    """Return the quota that *chosen* would exceed beside what is held and *promised*."""
     wanted = asked_amounts(chosen)
     for limit in _limits(catalog.quotas, principal):
-        table = held.users if limit.of_user else held.groups
-        used = table.get(limit.subject, {}).get(limit.resource, 0)
+        used = held.of(limit) + promised.of(limit)
         if used + wanted[limit.resource] > limit.amount:
             reason = Reason.USER_LIMIT if limit.of_user else Reason.QUOTA_IN_USE
             return _explain(reason, limit, wanted[limit.resource], used=used)
     return None
 
 
-class _Limit(NamedTuple):
-    subject: str
-    of_user: bool
-    resource: str
-    amount: int
-
-
-def _limits(quotas: Iterable[Quota], principal: Principal) -> Iterator[_Limit]:
+def _limits(quotas: Iterable[Quota], principal: Principal) -> Iterator[Limit]:
     """Yield each limit that binds *principal*, with whom it counts."""
     for quota in quotas:
         of_user = quota.user is not None
@@ -123,11 +133,11 @@ def _limits(quotas: Iterable[Quota], principal: Principal) -> Iterator[_Limit]:
             for resource in _UNITS:
                 amount = getattr(quota, resource)
                 if amount is not None:
-                    yield _Limit(subject, of_user, resource, amount)
+                    yield Limit(subject, of_user, resource, amount)
 
 
 def _explain(
-    reason: Reason, limit: _Limit, wanted: int, *, used: int = 0
+    reason: Reason, limit: Limit, wanted: int, *, used: int = 0
 ) -> Explanation:
     return Explanation(
         reason=reason,

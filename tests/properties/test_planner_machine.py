@@ -1,0 +1,362 @@
+"""Whatever happens to a fleet, nothing is held twice and no promise breaks unexplained.
+
+Hypothesis plays machines, users, time and faults against the engine.  After every
+decision the safety properties are checked by plain arithmetic, and every waiter is
+looked at anew to see that no event was missed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+from scheduling_builders import (
+    GIB,
+    NOON,
+    OPEN,
+    a_catalog,
+    a_class,
+    a_gpu,
+    a_gpu_class,
+    a_mac,
+    a_machine,
+    a_metal_class,
+    a_profile,
+)
+
+from fleet_contracts.catalog import Profile, Quota
+from fleet_contracts.workloads import DriverName, Principal
+from fleet_hub.scheduling.decisions import Placement, Wait
+from fleet_hub.scheduling.planner import NOTICEABLE_SECONDS, Planner
+from fleet_hub.scheduling.snapshot import MachineState, Waiting
+from fleet_hub.scheduling.telling import waits
+
+
+USERS = tuple(
+    Principal(user_id=number, name=name, groups=groups)
+    for number, (name, groups) in enumerate(
+        [("alice", ()), ("bob", ("bio",)), ("cy", ("bio",)), ("dee", ())], 1
+    )
+)
+CLASSES = (
+    a_class("cpu", limit_seconds=1000),
+    a_class("wide", cpu_milli=6000, limit_seconds=5000),
+    a_class("endless"),
+    a_class("disk", disk_bytes=300 * GIB, limit_seconds=2000),
+    a_gpu_class("gpu", limit_seconds=3000),
+    a_gpu_class("gpus", devices=2, limit_seconds=4000),
+    a_gpu_class("large-gpu", device_memory_bytes=60 * GIB, limit_seconds=1000),
+    a_gpu_class("endless-gpu"),
+    a_metal_class("metal", limit_seconds=2000),
+)
+
+
+def profile(name: str, priority: int) -> Profile:
+    """Return a profile that offers every class."""
+    return a_profile(
+        name, classes=tuple(item.name for item in CLASSES), priority=priority
+    )
+
+
+CATALOG = a_catalog(
+    classes=CLASSES,
+    profiles=(profile("lab", 0), profile("urgent", 5)),
+    quotas=(Quota(user="dee", workloads=2), Quota(group="bio", devices=3)),
+)
+BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
+
+
+CAUSES = frozenset(
+    {"priority", "quota", "offline", "draining", "less_room", "machine_removed"}
+)
+"""What may take the ground from a promise here; everything else is a fault."""
+
+KINDS = st.sampled_from(["cpu", "gpu", "gpus", "mixed", "mac"])
+REQUESTS = st.tuples(
+    st.sampled_from(USERS),
+    st.sampled_from([item.name for item in CLASSES]),
+    st.sampled_from([False, False, False, True]),
+    st.sampled_from([0, 0, 0, 3]),
+)
+
+
+def small_gpu(uuid: str) -> object:
+    """Return a GPU with 40 GiB."""
+    return a_gpu(uuid, name="NVIDIA A100-PCIE-40GB", memory_bytes=40 * GIB)
+
+
+def machine(kind: str, name: str, owner: str) -> MachineState:
+    """Return a machine of one of a few kinds."""
+    if kind == "mac":
+        return a_mac(name, owner=owner, sharing=OPEN, drivers=BOTH)
+    devices = {
+        "cpu": (),
+        "gpu": (a_gpu(f"{name}-0"),),
+        "gpus": tuple(a_gpu(f"{name}-{number}") for number in range(3)),
+        "mixed": (a_gpu(f"{name}-0"), small_gpu(f"{name}-1"), small_gpu(f"{name}-2")),
+    }[kind]
+    return a_machine(name, owner=owner, sharing=OPEN, drivers=BOTH, devices=devices)
+
+
+class FleetUnderFire(RuleBasedStateMachine):
+    """A fleet, its users, its faults and its clock."""
+
+    def __init__(self) -> None:
+        """Begin with an empty fleet at noon."""
+        super().__init__()
+        self.now = NOON
+        self.planner = Planner(CATALOG, now=NOON)
+        self.machines: dict[str, MachineState] = {}
+        self.running: dict[str, Placement] = {}
+        self.promised: dict[str, float] = {}
+        self.broken: Counter[str] = Counter()
+        self.numbers = 0
+        self.told: dict[str, Wait] = {}
+
+    # What can happen.
+
+    @initialize(kinds=st.lists(KINDS, min_size=1, max_size=3))
+    def begin(self, kinds: list[str]) -> None:
+        """A fleet is there before the first request."""
+        for number, kind in enumerate(kinds):
+            self.put(machine(kind, f"m{number}", "alice"))
+
+    @rule(
+        kind=KINDS,
+        owner=st.sampled_from(["alice", "bob"]),
+        name=st.sampled_from(["m0", "m1", "m2", "m3"]),
+    )
+    def enrol(self, kind: str, owner: str, name: str) -> None:
+        """A machine joins, unless the name is taken."""
+        if name not in self.machines:
+            self.put(machine(kind, name, owner))
+
+    @rule(requests=st.lists(REQUESTS, min_size=1, max_size=8))
+    def ask(self, requests: list[tuple[Principal, str, bool, int]]) -> None:
+        """Some people ask for something."""
+        for user, chosen, urgent, rejections in requests:
+            self.numbers += 1
+            self.planner.ask(
+                Waiting(
+                    workload=f"w{self.numbers:04}",
+                    principal=user,
+                    profile="urgent" if urgent else "lab",
+                    class_name=chosen,
+                    asked_at=self.now,
+                    rejections=rejections,
+                )
+            )
+        self.decide()
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        """A machine confirms an end, early or late."""
+        workload = data.draw(st.sampled_from(sorted(self.running)))
+        placement = self.running.pop(workload)
+        self.forget_held(placement.machine, workload)
+        self.planner.release(placement.machine, workload)
+        self.decide()
+
+    @precondition(lambda self: self.planner.waiters)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        """Somebody leaves the line."""
+        workload = data.draw(st.sampled_from(sorted(self.planner.waiters)))
+        self.planner.leave(workload)
+        self.promised.pop(workload, None)
+        self.decide()
+
+    @rule(seconds=st.sampled_from([1, 30, 61, 600, 3000]))
+    def pass_time(self, seconds: int) -> None:
+        """Time goes on, and limits are enforced on time."""
+        end = self.now + seconds
+        due = sorted(
+            (placement.ends_by, workload)
+            for workload, placement in self.running.items()
+            if placement.ends_by is not None and placement.ends_by <= end
+        )
+        for ends_by, workload in due:
+            self.now = max(self.now, ends_by)
+            placement = self.running.pop(workload)
+            self.forget_held(placement.machine, workload)
+            self.planner.release(placement.machine, workload)
+            self.decide()
+        self.run_alarms(end)
+        self.now = end
+        self.decide()
+
+    @precondition(lambda self: self.machines)
+    @rule(data=st.data(), fault=st.sampled_from(["offline", "draining", "back"]))
+    def disturb(self, data: st.DataObject, fault: str) -> None:
+        """A machine falls silent, is drained, or comes back."""
+        name = data.draw(st.sampled_from(sorted(self.machines)))
+        self.put(
+            replace(
+                self.machines[name],
+                online=fault != "offline",
+                draining_by="alice" if fault == "draining" else None,
+            )
+        )
+
+    @precondition(lambda self: self.machines)
+    @rule(data=st.data(), gib=st.integers(0, 600))
+    def change_disk(self, data: st.DataObject, gib: int) -> None:
+        """The free disk of a machine is another now."""
+        name = data.draw(st.sampled_from(sorted(self.machines)))
+        old = self.machines[name]
+        facts = old.facts.model_copy(update={"disk_free_bytes": gib * GIB})
+        self.put(replace(old, facts=facts))
+
+    @precondition(lambda self: self.machines)
+    @rule(data=st.data())
+    def repeat_news(self, data: st.DataObject) -> None:
+        """A machine's state is told again; nothing changes."""
+        name = data.draw(st.sampled_from(sorted(self.machines)))
+        self.put(self.machines[name])
+
+    @precondition(lambda self: self.machines)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        """A machine on which nothing runs leaves the fleet."""
+        name = data.draw(st.sampled_from(sorted(self.machines)))
+        if not self.machines[name].held:
+            del self.machines[name]
+            self.planner.remove_machine(name)
+            self.decide()
+
+    # The world around the engine.
+
+    def put(self, state: MachineState) -> None:
+        """Tell the engine about a machine."""
+        self.machines[state.name] = state
+        self.planner.put_machine(state)
+        self.decide()
+
+    def forget_held(self, name: str, workload: str) -> None:
+        """The machine holds *workload* no more."""
+        old = self.machines[name]
+        held = tuple(item for item in old.held if item.workload != workload)
+        self.machines[name] = replace(old, held=held)
+
+    def run_alarms(self, end: float) -> None:
+        """Decide at each time at which the engine asked to be called."""
+        for _ in range(1000):
+            at = self.planner.decide(self.now).look_again_at
+            if at is None or at > end:
+                return
+            self.now = max(self.now, at)
+            self.decide()
+        raise AssertionError("the engine asks to be called for ever")
+
+    def decide(self) -> None:
+        """Let the engine decide, carry it out, and note what it promised."""
+        plan = self.planner.decide(self.now)
+        for placement in plan.placements:
+            self.carry_out(placement)
+        for refusal in plan.refusals:
+            self.promised.pop(refusal.workload, None)
+        told = {wait.workload: wait for wait in waits(self.planner)}
+        for workload, wait in told.items():
+            before = self.promised.pop(workload, None)
+            later = before is not None and (
+                wait.no_later_than is None
+                or wait.no_later_than > before + NOTICEABLE_SECONDS
+            )
+            if later:
+                assert wait.broken is not None, f"{workload} slipped without a cause"
+                assert wait.broken.subject in CAUSES
+                self.broken[wait.broken.subject] += 1
+            if wait.no_later_than is not None:
+                self.promised[workload] = wait.no_later_than
+        self.told = told
+
+    def carry_out(self, placement: Placement) -> None:
+        """The machine takes the placement."""
+        entry = self.planner.fleet.entries[placement.machine]
+        promise = self.promised.pop(placement.workload, None)
+        if promise is not None:
+            assert self.now <= promise + NOTICEABLE_SECONDS, "started later than said"
+        old = self.machines[placement.machine]
+        self.machines[placement.machine] = replace(
+            old, held=(*old.held, entry.allocations[placement.workload])
+        )
+        self.running[placement.workload] = placement
+
+    # What must always hold.
+
+    @invariant()
+    def nothing_is_held_twice(self) -> None:
+        """Sums stay within capacity; a device and a Mac's GPU have one holder."""
+        for state in self.machines.values():
+            held = [item.resources for item in state.held]
+            assert sum(item.cpu_milli for item in held) <= (
+                state.facts.cores_milli or 0
+            )
+            assert sum(item.memory_bytes for item in held) <= (
+                state.facts.memory_bytes or 0
+            )
+            devices = Counter(uuid for item in held for uuid in item.devices)
+            assert all(count == 1 for count in devices.values())
+            assert devices.keys() <= {item.uuid for item in state.facts.devices}
+            assert sum(item.metal for item in held) <= 1
+            for item in state.held:
+                native = item.driver is DriverName.NATIVE
+                assert not native or item.owner == state.owner
+                assert not native or state.facts.os != "darwin" or item.resources.metal
+
+    @invariant()
+    def the_engine_counts_as_the_world_does(self) -> None:
+        """What the engine thinks is held is what is held."""
+        for name, state in self.machines.items():
+            entry = self.planner.fleet.entries[name]
+            assert entry.allocations == {item.workload: item for item in state.held}
+            assert entry.free[0] == (state.facts.cores_milli or 0) - sum(
+                item.resources.cpu_milli for item in state.held
+            )
+            assert entry.free[1] == (state.facts.memory_bytes or 0) - sum(
+                item.resources.memory_bytes for item in state.held
+            )
+
+    @invariant()
+    def no_waiter_is_forgotten(self) -> None:
+        """A look at everybody finds nothing that the events did not bring up."""
+        for waiter in self.planner.waiters.values():
+            assert waiter.workload in self.told
+            if self.planner.quota_of(waiter) is not None:
+                assert waiter.found is None
+                continue
+            interest = self.planner.interest_of(waiter)
+            for name in self.machines:
+                here = self.planner.fleet.on_machine(
+                    interest, name, self.now, without=(waiter.workload,)
+                )
+                if here is not None:
+                    assert here.start > self.now, "the sweep found a placement"
+                    assert here.start >= waiter.start - NOTICEABLE_SECONDS
+
+    @invariant()
+    def every_machine_is_accounted_for(self) -> None:
+        """The counts of the survey are those of a question to each machine."""
+        for wait in self.told.values():
+            waiter = self.planner.waiters[wait.workload]
+            if self.machines:
+                assert sum(wait.counts.values()) == len(self.machines)
+            assert waiter.promise == wait.no_later_than
+
+
+STEPS = int(os.environ.get("FLEET_PROPERTY_STEPS", "5000"))
+FleetUnderFire.TestCase.settings = settings(
+    max_examples=max(1, STEPS // 50), stateful_step_count=50, deadline=None
+)
+test_fleet_under_fire = FleetUnderFire.TestCase
