@@ -10,7 +10,7 @@ from typing import Final
 
 from fleet_contracts.allocations import ENDED, PHASE, Phase, State
 from fleet_contracts.sentences import remedy, sentence
-from fleet_contracts.timeline import Timeline, TimelineEvent
+from fleet_contracts.timeline import Progress, Timeline, TimelineEvent
 
 
 class Mark(StrEnum):
@@ -45,6 +45,16 @@ class Row:
     seconds: float = 0.0
     """How long it took, or has taken so far."""
     notes: list[str] = field(default_factory=list)
+    steps: list[Progress] = field(default_factory=list)
+    """What was done in it, latest last."""
+
+    @property
+    def told(self) -> list[str]:
+        """What the page tells of it: only the step under way has numbers."""
+        over = [_step(step) for step in self.steps[:-1]]
+        now = self.mark is Mark.NOW
+        last = [(_counted if now else _step)(step) for step in self.steps[-1:]]
+        return [*self.notes, *over[-4:], *last]
 
     @property
     def glyph(self) -> str:
@@ -100,6 +110,7 @@ def rows_of(timeline: Timeline) -> tuple[Row, ...]:
     current = _walk(rows, events)
     if current is None:
         return tuple(rows.values())
+    _pass_through(rows, current)
     row = rows[current]
     if timeline.state not in ENDED:
         row.mark = Mark.NOW if current is not Phase.READY else Mark.DONE
@@ -135,8 +146,18 @@ def _walk(rows: dict[Phase, Row], events: Sequence[TimelineEvent]) -> Phase | No
             if not row.notes or row.notes[-1] != note:
                 row.notes.append(note)
         if event.progress is not None:
-            row.notes = [*row.notes[-4:], _progress(event)]
+            if row.steps and row.steps[-1].step == event.progress.step:
+                row.steps.pop()
+            row.steps.append(event.progress)
     return current
+
+
+def _pass_through(rows: dict[Phase, Row], current: Phase) -> None:
+    """Mark what lies before *current* and took no time, so that no entry tells of it."""
+    for phase in _ORDER[: _ORDER.index(current)]:
+        if rows[phase].began is None:
+            rows[phase].mark = Mark.DONE
+            rows[phase].began = rows[current].began
 
 
 def _is_last(event: TimelineEvent) -> bool:
@@ -154,14 +175,15 @@ def _since(events: Sequence[TimelineEvent], phase: Phase) -> datetime:
     return since
 
 
-def _progress(event: TimelineEvent) -> str:
-    progress = event.progress
-    if progress is None:
-        return ""
-    step = progress.step.replace("_", " ").capitalize()
+def _step(progress: Progress) -> str:
+    return progress.step.replace("_", " ").capitalize()
+
+
+def _counted(progress: Progress) -> str:
     if progress.total is None:
-        return f"{step}: {progress.done} {progress.unit}"
-    return f"{step}: {progress.done} of {progress.total} {progress.unit}"
+        known = f": {progress.done} {progress.unit}" if progress.done else ""
+        return f"{_step(progress)}{known}"
+    return f"{_step(progress)}: {progress.done} of {progress.total} {progress.unit}"
 
 
 def _label(phase: Phase, timeline: Timeline) -> str:

@@ -84,12 +84,13 @@ def test_the_phase_that_is_under_way_ticks_until_now() -> None:
     assert view.can_leave
 
 
-def test_a_start_without_waiting_shows_no_time_for_it() -> None:
-    """A phase that was skipped has a dash, not a zero."""
+def test_a_start_without_waiting_has_the_wait_behind_it() -> None:
+    """A phase that no entry tells of, before the current one, is done in no time."""
     placed = (1, TimelineKind.PLACED, State.PLACED)
     view = view_of(a_timeline(ASKED, placed, as_of=3))
-    assert view.rows[1].duration == "—"
+    assert (view.rows[1].mark, view.rows[1].duration) == (Mark.DONE, "0 s")
     assert view.rows[2].mark is Mark.NOW
+    assert (view.rows[3].mark, view.rows[3].duration) == (Mark.LATER, "—")
 
 
 def test_a_rejection_adds_to_the_waiting() -> None:
@@ -160,7 +161,27 @@ def test_progress_is_words_with_its_unit() -> None:
         )
         document = a_timeline(ASKED, PREPARING, as_of=70)
         document = document.model_copy(update={"events": (*document.events, event)})
-        assert words in view_of(document).rows[3].notes
+        assert words in view_of(document).rows[3].told
+
+
+def test_only_the_step_under_way_has_numbers() -> None:
+    """A step that another one followed is over, however far its last count came."""
+    document = a_timeline(ASKED, PREPARING, as_of=70)
+    steps = [
+        TimelineEvent(
+            seq=3 + number,
+            generation=1,
+            at=NOON,
+            kind=TimelineKind.PROGRESS,
+            state=State.PREPARING,
+            progress=Progress(step=step, done=done, total=9),
+        )
+        for number, (step, done) in enumerate(
+            [("fetch", 8), ("install", 2), ("install", 3)]
+        )
+    ]
+    document = document.model_copy(update={"events": (*document.events, *steps)})
+    assert view_of(document).rows[3].told == ["Fetch", "Install: 3 of 9 steps"]
 
 
 @pytest.mark.parametrize(
