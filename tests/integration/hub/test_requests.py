@@ -1,0 +1,147 @@
+"""Asking for servers at the real Hub: by REST, under odd names, and in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import fleet
+import pytest
+import requests
+from fleet import Fleet
+
+
+pytestmark = [
+    pytest.mark.hub,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
+]
+NUMBERS = count()
+ODD = "wash@ïn.g+ton o'neil_%41"
+"""JupyterHub takes nearly any name; this one is odd in paths, URLs, shells and SQL."""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A fleet with a machine of ada's and one of a user with an odd name."""
+    folder: Path = tmp_path_factory.mktemp("fleet")
+    with Fleet(folder=folder, queue_hold=30) as started:
+        started.token_of("ada")
+        started.add_machine("box", owner="ada")
+        yield started
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "reason"),
+    [
+        (None, 400, "profile_required"),
+        ({}, 400, "profile_required"),
+        ({"profile": "none-such"}, 400, "profile_unknown"),
+        ({"profile": "one", "class": "whole"}, 400, "class_unknown"),
+        ({"profile": "one", "class": "none-such"}, 400, "class_unknown"),
+        ({"profile": "one", "image": "x"}, 400, "option_unknown"),
+        ({"profile": "../../etc/passwd"}, 400, "profile_unknown"),
+        ({"profile": "ONE"}, 400, "profile_unknown"),
+        ({"profile": {"a": 1}}, 400, "invalid_request"),
+    ],
+)
+def test_wrong_options_are_refused_by_rest_with_the_code(
+    running: Fleet, options: dict[str, Any] | None, status: int, reason: str
+) -> None:
+    """For the default server and for a named one alike; nothing is left behind."""
+    user = f"carol{next(NUMBERS)}"  # with no last choice to fall back on
+    for server in ("", "wrong"):
+        answer = running.ask(user, options, server)
+        assert answer.status_code == status, answer.text
+        assert answer.json()["message"].endswith(f"({reason})"), answer.text
+        assert answer.headers["X-Fleet-Reason"] == reason
+        assert running.server(user, server) is None
+
+
+def test_a_second_user_is_told_why_in_one_sentence(running: Fleet) -> None:
+    """By REST with the code, and on the spawn page without it."""
+    answer = running.ask("bob", {"profile": "one"})
+    assert answer.status_code == 403
+    message = answer.json()["message"]
+    reason = answer.headers["X-Fleet-Reason"]
+    assert message.endswith(f"({reason})")
+    sentence = message.removesuffix(f" ({reason})")
+    assert sentence.count(".") == 1
+
+    page = requests.get(
+        f"{running.url}/hub/spawn",
+        headers={"Authorization": f"token {running.token_of('bob')}"},
+        timeout=30,
+    )
+    if page.status_code == 200 and "Choose a server" in page.text:
+        assert sentence in page.text
+
+
+def test_named_servers_are_servers_like_any_other(running: Fleet) -> None:
+    """Each has its own place, timeline and end."""
+    running.start_server("ada", {"profile": "one"})
+    running.start_server("ada", {"profile": "both", "class": "small"}, "lab")
+    assert running.key("ada") != running.key("ada", "lab")
+    assert running.status("ada")["url"] != running.status("ada", "lab")["url"]
+    running.stop_server("ada")
+    assert running.server("ada", "lab") is not None
+    running.stop_server("ada", "lab")
+
+
+def test_a_renamed_server_keeps_its_key(running: Fleet) -> None:
+    """Files and history belong to the server, not to its name."""
+    running.start_server("ada", {"profile": "one"}, "before")
+    running.stop_server("ada", "before")
+    key, workload = running.key("ada", "before"), running.status("ada", "before")
+    answer = running.api(
+        "PATCH", "users/ada/servers/before", user="ada", json={"name": "after"}
+    )
+    assert answer.status_code == 200, answer.text
+    running.start_server("ada", {"profile": "one"}, "after")
+    assert running.key("ada", "after") == key
+    assert running.status("ada", "after")["workload"] == workload["workload"]
+    running.stop_server("ada", "after")
+
+
+def test_a_removed_server_gives_its_key_back(running: Fleet) -> None:
+    """JupyterHub reuses ids: the next server must not find this one's history."""
+    running.start_server("ada", {"profile": "one"}, "gone")
+    key = running.key("ada", "gone")
+    running.stop_server("ada", "gone")
+    answer = running.api(
+        "DELETE", "users/ada/servers/gone", user="ada", json={"remove": True}
+    )
+    assert answer.status_code == 204, answer.text
+    assert running.controller("GET", f"servers/{key}").get("workload") is None
+
+
+@pytest.mark.parametrize("name", [ODD, "ünïcode-名前", "under_score", "a.b"])
+def test_any_name_that_jupyterhub_takes_can_have_a_server(
+    running: Fleet, name: str
+) -> None:
+    """It starts, is reached below its own path, and stops."""
+    running.api("POST", f"users/{quote(name, safe='')}").raise_for_status()
+    slug = f"box-{abs(hash(name)) % 1000}"
+    running.add_machine(slug, owner=name)
+    path = f"users/{quote(name, safe='')}/server"
+    answer = running.api("POST", path, json={"user_options": {"profile": "one"}})
+    assert answer.status_code == 201, answer.text
+    url = running.api("GET", f"users/{quote(name, safe='')}").json()["server"]
+    fleet.wait_until(
+        lambda: requests.get(f"{running.url}{url}api", timeout=10).ok, "it is reached"
+    )
+    assert running.api("DELETE", path).status_code in {202, 204}
+
+
+def test_a_server_that_fails_to_start_says_so_in_the_stream(running: Fleet) -> None:
+    """The stream's last event carries the sentence, never an empty one."""
+    running.add_machine("broken", owner="dora", fault="start_fails")
+    answer = running.ask("dora", {"profile": "one"})
+    assert answer.status_code == 500, answer.text
+    assert "(start_failed)" in answer.json()["message"]
+    last = running.progress("dora")[-1]
+    assert last["failed"]
+    assert last["html_message"].endswith(".")
