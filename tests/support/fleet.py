@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -382,6 +383,16 @@ class Fleet:
             answer.raise_for_status()
             self._tokens[user] = answer.json()["token"]
         return self._tokens[user]
+
+    def log_in(self, user: str) -> requests.Session:
+        """Return a browser's cookies after *user* logged in."""
+        session = requests.Session()
+        page = session.get(f"{self.url}/hub/login", timeout=PATIENCE)
+        xsrf = re.search(r'name="_xsrf" value="([^"]+)"', page.text)
+        assert xsrf, page.text
+        form = {"username": user, "password": user, "_xsrf": xsrf[1]}
+        session.post(f"{self.url}/hub/login", data=form, timeout=PATIENCE)
+        return session
 
     def ask(
         self, user: str, options: dict[str, Any] | None, server: str = ""
