@@ -12,8 +12,11 @@ from fleet_hub.machine_words import (
     cores,
     device_line,
     device_name,
+    disk_line,
     driver_names,
     gib,
+    has_told,
+    no_device,
     plain,
     resources_line,
     support_lines,
@@ -46,6 +49,9 @@ def _machine(document: dict[str, Any]) -> Iterator[str]:
     yield from _named("holds", map(_held, document["holds"]))
     yield f"  agent       {word(document['agent_version'])}"
     picture = WorkerCapabilities.model_validate(document["capabilities"])
+    if not has_told(picture):
+        yield "  It has not said yet what it can do, so all of it is unknown."
+        return
     yield "  By the machine's own word:"
     yield from _picture(picture)
 
@@ -67,7 +73,7 @@ def _picture(picture: WorkerCapabilities) -> Iterator[str]:
         f"{cores(host.cores_allowed_milli.value)} cores may be used"
     )
     yield f"  memory      {gib(host.memory_allowed_bytes.value)} may be used"
-    yield f"  disk        {gib(host.disk_free_bytes.value)} free"
+    yield f"  {disk_line(host).replace(' ', '        ', 1)}"
     drivers = driver_names(picture)
     yield from _named("accelerator", _devices(picture))
     yield from _named(
@@ -102,8 +108,7 @@ def _devices(picture: WorkerCapabilities) -> Iterator[str]:
         support = "; ".join(support_lines(device.accelerator.value, drivers))
         yield f"{device_name(device)}, {device_line(device)}; {support}"
     if not picture.accelerators:
-        is_none = any(report.devices_complete for report in picture.probes)
-        yield "none was found" if is_none else "unknown; the notes say why"
+        yield no_device(picture)
 
 
 def _usage(picture: WorkerCapabilities) -> Iterator[str]:

@@ -13,6 +13,7 @@ from fleet_contracts.capabilities import (
     AcceleratorDevice,
     ContainerEngine,
     DeviceUsage,
+    HostFacts,
     MemoryKind,
     Tool,
     TorchFacts,
@@ -24,6 +25,7 @@ from fleet_contracts.workloads import Accelerator, DriverName
 
 UNKNOWN: Final = "unknown"
 _GIB: Final = 1 << 30
+_CORE: Final = 1000
 _LONGEST: Final = 300
 SUPPORT: Final = {
     SupportLevel.TESTED: "tested",
@@ -92,6 +94,32 @@ def health(device: AcceleratorDevice) -> str:
     ]
 
 
+def has_told(picture: WorkerCapabilities) -> bool:
+    """Whether the machine has said anything of itself that was understood."""
+    return picture.settled or picture.detected_at is not None
+
+
+def none_of(picture: WorkerCapabilities) -> str:
+    """Return what an empty list means: nothing while slow tools are still out."""
+    return "none was found" if picture.settled else "not known yet"
+
+
+def no_device(picture: WorkerCapabilities) -> str:
+    """Return what no device means: only a tool that answered can say "none"."""
+    is_none = any(report.devices_complete for report in picture.probes)
+    if is_none:
+        return "none was found"
+    return "unknown; the notes say why" if picture.settled else "not known yet"
+
+
+def disk_line(host: HostFacts) -> str:
+    """Return how much disk there is."""
+    free, size = host.disk_free_bytes.value, host.disk_bytes.value
+    if free is None and size is None:
+        return f"disk {UNKNOWN}"
+    return f"disk {gib(free)} free of {gib(size)}"
+
+
 def device_name(device: AcceleratorDevice) -> str:
     """Return what a device is called."""
     return (
@@ -153,7 +181,8 @@ def busy_line(device: DeviceUsage) -> str:
 
 def resources_line(resources: Any) -> str:
     """Return what an allocation holds."""
-    parts = [f"{cores(resources.cpu_milli)} cores", gib(resources.memory_bytes)]
+    unit = "core" if resources.cpu_milli == _CORE else "cores"
+    parts = [f"{cores(resources.cpu_milli)} {unit}", gib(resources.memory_bytes)]
     if resources.devices:
         parts.append("GPU " + ", ".join(map(plain, resources.devices)))
     if resources.metal:

@@ -20,9 +20,13 @@ from fleet_hub.machine_words import (
     cores,
     device_line,
     device_name,
+    disk_line,
     driver_names,
     gib,
+    has_told,
     health,
+    no_device,
+    none_of,
     plain,
     support_lines,
     tool,
@@ -37,9 +41,10 @@ from fleet_hub.service.views import spoken
 _MOST: Final = 100
 """A machine that lists more of anything than this is shown the beginning of it."""
 _ORIGINS: Final = {
-    Origin.DETECTED: "seen by the machine",
-    Origin.LABEL: "the agent's configuration",
-    Origin.RECORD: "the controller's record",
+    Origin.DETECTED: " (seen by the machine)",
+    Origin.LABEL: " (written by its operator)",
+    # Its source says so already.
+    Origin.RECORD: "",
 }
 _HOST: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("os", "Operating system", word),
@@ -92,7 +97,7 @@ def row(label: str, value: str, observed: Observed | None, now: datetime) -> Fac
     return FactRow(
         label=label,
         value=value,
-        source=f"{plain(observed.source)} ({_ORIGINS[observed.origin]})",
+        source=f"{plain(observed.source)}{_ORIGINS[observed.origin]}",
         seen_at=observed.observed_at,
         age=age(observed.observed_at, now),
     )
@@ -104,7 +109,12 @@ def age(at: datetime, now: datetime) -> str:
 
 
 def sections_of(picture: WorkerCapabilities, now: datetime) -> tuple[Section, ...]:
-    """Return the machine's own word, in the order in which people look for it."""
+    """Return the machine's own word, in the order in which people look for it.
+
+    A machine that has said nothing has no sections: none of them would be a fact.
+    """
+    if not has_told(picture):
+        return ()
     return (
         _host(picture, now),
         *_accelerators(picture, now),
@@ -152,10 +162,7 @@ def _host(picture: WorkerCapabilities, now: datetime) -> Section:
                 f"memory {gib(host.memory_bytes.value)}, of which "
                 f"{gib(host.memory_allowed_bytes.value)} may be used"
             ),
-            (
-                f"disk {gib(host.disk_free_bytes.value)} free of "
-                f"{gib(host.disk_bytes.value)}"
-            ),
+            disk_line(host),
         ),
         facts=tuple(facts),
     )
@@ -177,9 +184,7 @@ def _accelerators(picture: WorkerCapabilities, now: datetime) -> Iterator[Sectio
             facts=tuple(_device_facts(device, now)),
         )
     if not picture.accelerators:
-        is_none = any(report.devices_complete for report in picture.probes)
-        line = "none was found" if is_none else "unknown; the notes say why"
-        yield Section(title="Accelerators", lines=(line,))
+        yield Section(title="Accelerators", lines=(no_device(picture),))
 
 
 def _device_facts(device: AcceleratorDevice, now: datetime) -> Iterator[FactRow]:
@@ -227,7 +232,7 @@ def _frameworks(picture: WorkerCapabilities, now: datetime) -> Section:
         rows.append(row("What torch can do", torch_line(torch), torch.observed, now))
     return Section(
         title="Frameworks in workload environments",
-        lines=tuple(lines) or ("none is known: no environment has been asked yet",),
+        lines=tuple(lines) or (none_of(picture),),
         facts=tuple(rows),
     )
 
@@ -237,7 +242,7 @@ def _tools(picture: WorkerCapabilities, now: datetime) -> Section:
     kept = tools[:_MOST]
     return Section(
         title="Sandboxes, containers and launchers",
-        lines=tuple(map(tool, kept)) or ("none was found",),
+        lines=tuple(map(tool, kept)) or (none_of(picture),),
         facts=tuple(
             row(plain(item.name), tool(item), item.observed, now) for item in kept
         ),

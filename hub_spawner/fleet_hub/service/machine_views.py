@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleet_contracts.capabilities import Identity
+from fleet_contracts.capabilities import Identity, WorkerCapabilities
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.machines import picture_of
 from fleet_hub.controller.model import Presence
 from fleet_hub.controller.records import MachineRecord, Workload
-from fleet_hub.machine_words import plain, resources_line, word
+from fleet_hub.machine_words import has_told, plain, resources_line, word
 from fleet_hub.service.machine_sections import (
     FactRow,
     Section,
@@ -63,7 +63,7 @@ def machine_view(core: Core, record: MachineRecord, visitor: Visitor) -> Machine
         since=presence.since,
         record=_record(record, picture.identity, now),
         agent=word(record.agent_version),
-        told=_told(settled=picture.settled, detected_at=picture.detected_at, now=now),
+        told=_told(picture, now),
         sections=sections_of(picture, now),
         usage=usage_of(picture, now),
         holds=tuple(
@@ -104,11 +104,12 @@ def _record(
     return tuple(rows)
 
 
-def _told(*, settled: bool, detected_at: datetime | None, now: datetime) -> str:
-    if detected_at is None and not settled:
+def _told(picture: WorkerCapabilities, now: datetime) -> str:
+    if not has_told(picture):
         return "It has not said yet what it can do, so all of it is unknown."
-    when = f", as of {age(detected_at, now)}" if detected_at is not None else ""
-    more = "" if settled else " Slow tools have not answered yet."
+    at = picture.detected_at
+    when = f", as of {age(at, now)}" if at is not None else ""
+    more = "" if picture.settled else " Slow tools have not answered yet."
     return f"The machine's own word{when}.{more}"
 
 
