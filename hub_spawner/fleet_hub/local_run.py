@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -215,10 +216,20 @@ JupyterHub Fleet runs on this machine.
 Choose a profile and press Start.  The first start builds the notebook's environment,
 which takes a minute or two; later ones take a moment.
 
-  Another code, for you or anyone else:   jupyter-fleet login-code NAME{logs}
+  Another code, for you or anyone else:   {_own_command()} login-code NAME{logs}
 
 Press Ctrl-C to end everything, notebooks included.  Files stay.
 """
+
+    def _code_command(self) -> str:
+        """Return the command that makes a code, as it works in this very folder."""
+        program = Path(sys.executable).parent / "jupyter-fleet"
+        with suppress(ValueError):
+            program = program.relative_to(Path.cwd())
+        words = [str(program), "login-code", "NAME"]
+        if self._places.root != self._options.config_file.parent / ".fleet":
+            words += ["--data-dir", str(self._places.root)]
+        return " ".join(words)
 
     # ------------------------------------------------------------------ go on
 
@@ -286,6 +297,16 @@ Press Ctrl-C to end everything, notebooks included.  Files stay.
     def _say(self, text: str) -> None:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
+
+
+def _own_command() -> str:
+    """Return how this command is called from the folder where it was started."""
+    own = Path(sys.executable).with_name("jupyter-fleet")
+    found = shutil.which("jupyter-fleet")
+    if found is not None and Path(found) == own:
+        return own.name
+    here = Path.cwd()
+    return str(own.relative_to(here) if own.is_relative_to(here) else own)
 
 
 def _tail(child: Child) -> str:
