@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,14 @@ pytestmark = [
 ]
 
 
+IMPORT_EVERYTHING = """
+import sys
+sys.path.extend(sys.argv[1:])
+from fleet_agent.drivers.native.inside.server import import_everything
+import_everything()
+"""
+
+
 class Machine:
     """One agent's driver with its state and a Hub."""
 
@@ -61,6 +70,11 @@ class Machine:
         handle = await last_handle(self.driver, job)
         self._started.append(handle)
         return handle, NotebookServer(handle.url or "", TOKEN)
+
+    async def python(self) -> Path:
+        """Return the Python of the notebook's environment."""
+        environment = await self.driver.provide("jupyter", lambda progress: None)
+        return environment.tree / "bin" / "python"
 
     async def close(self) -> None:
         """Stop whatever still runs."""
@@ -246,6 +260,29 @@ async def test_a_pid_that_was_reused_is_not_touched(machine: Machine) -> None:
     assert sleeper.returncode is None
     sleeper.kill()
     await sleeper.wait()
+
+
+async def test_a_start_asks_no_other_program_for_anything(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """Lab asks node at each start if it is there, which takes longer than our own part."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("node", "npm"):
+        (programs / name).write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/asked\n")
+        (programs / name).chmod(0o755)
+    python = await machine.python()
+
+    # Read-only as in the sandbox: Lab would write into its environment.
+    view = ("bwrap", "--ro-bind", "/", "/", "--bind", str(tmp_path), str(tmp_path))
+    process = await asyncio.create_subprocess_exec(
+        *(*view, "--dev", "/dev", "--proc", "/proc"),
+        *(python, "-I", "-c", IMPORT_EVERYTHING, *filter(None, sys.path)),
+        env={"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+
+    assert await process.wait() == 0
+    assert not (tmp_path / "asked").exists()
 
 
 async def test_the_hub_hears_of_activity_from_inside(machine: Machine) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from fleet_agent.drivers.native.inside.channel import HEADER_BYTES
 from fleet_agent.drivers.native.runs import RunFolder
 
@@ -29,6 +31,14 @@ class Launch:
     environment: Mapping[str, str]
     arguments: Sequence[str]
     listener: socket.socket
+
+
+class OutlivingProcess(subprocess.Popen[bytes]):
+    """A child that may go on when the agent, and with it this object, ends."""
+
+    @override
+    def __del__(self) -> None:
+        """Do not warn: that it still runs is what it is for."""
 
 
 class Confined:
@@ -59,7 +69,7 @@ class Confined:
         ours, theirs = socket.socketpair()
         log = os.open(run.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            process = subprocess.Popen(
+            process = OutlivingProcess(
                 command,
                 stdin=theirs.fileno(),
                 stdout=log,

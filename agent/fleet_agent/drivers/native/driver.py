@@ -148,13 +148,13 @@ class NativeDriver(Driver):
         """
         host.find_tools(root=self._settings.uids is not None)
 
-    async def provide(self, ref: str, progress: ProgressSink) -> None:
-        """Build or verify the environment that *ref* names, before anybody asks.
+    async def provide(self, ref: str, progress: ProgressSink) -> Environment:
+        """Return the environment that *ref* names, built or verified now.
 
         Raises:
             DriverError: it cannot be built.
         """
-        await self._store.prepare(ref, progress)
+        return await self._store.prepare(ref, progress)
 
     @override
     async def prepare(self, job: Job, progress: ProgressSink) -> None:

@@ -15,11 +15,9 @@ from fleet_agent.drivers.native.inside import overlay
 _MODULES = (
     "fleet_lab.identity",
     "jupyter_lsp",
-    "jupyter_lsp.types",
     "jupyter_server.serverapp",
     "jupyter_server_terminals.app",
     "jupyterhub.singleuser.extension",
-    "jupyterlab.commands",
     "jupyterlab.labapp",
     "notebook.app",
 )
@@ -38,13 +36,14 @@ def import_everything() -> None:
     """Import what the server needs, which is most of the time that a start takes."""
     # Builds a large grammar at import, for formats of JSON Schema nobody here uses.
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
-    modules = {name: import_module(name) for name in _MODULES}
-    # Both ask node at each start.  Yarn's settings serve to build Lab, npm's prefix to
-    # find language servers installed with it: the environment can have neither.
-    lab: Any = modules["jupyterlab.commands"]
+    # Both ask node at each start, Lab even while it is imported.  Yarn's settings serve
+    # to build Lab, npm's prefix to find language servers: neither is done here.
+    lab: Any = import_module("jupyterlab.commands")
     lab._yarn_config = lambda logger: {"yarn config": {}, "npm config": {}}  # noqa: SLF001 - there is no public way
-    languages: Any = modules["jupyter_lsp.types"].LanguageServerManagerAPI
+    languages: Any = import_module("jupyter_lsp.types").LanguageServerManagerAPI
     languages._npm_prefix = lambda manager, npm: ""  # noqa: SLF001 - as above
+    for name in _MODULES:
+        import_module(name)
 
 
 def become(
