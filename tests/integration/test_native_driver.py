@@ -27,7 +27,7 @@ from other_agent import OtherAgent
 from small_environments import make_wheel
 from tornado.httpclient import HTTPClientError
 
-from fleet_agent.drivers.base import Handle, Job, Standing
+from fleet_agent.drivers.base import DriverError, Handle, Job, Standing
 from fleet_agent.drivers.native.driver import NativeDriver
 from fleet_agent.drivers.native.runs import RunFolder
 from fleet_contracts.reasons import Reason
@@ -260,6 +260,21 @@ async def test_a_pid_that_was_reused_is_not_touched(machine: Machine) -> None:
     assert sleeper.returncode is None
     sleeper.kill()
     await sleeper.wait()
+
+
+async def test_a_machine_that_cannot_make_the_sandbox_says_so(
+    machine: Machine,
+) -> None:
+    """A fault of the machine is a reason too, never a bare system error."""
+    await machine.driver.prepare(machine.job(), lambda progress: None)
+    (machine.state / "notebooks").write_text("in the way")
+
+    with pytest.raises(DriverError) as refused:
+        await last_handle(machine.driver, machine.job())
+
+    assert refused.value.explanation.reason is Reason.START_FAILED
+    assert "in the way" not in (refused.value.explanation.detail or "")
+    assert RunFolder.all(machine.state / "runs") == []
 
 
 async def test_a_start_asks_no_other_program_for_anything(

@@ -38,7 +38,7 @@ from fleet_agent.drivers.native.environments.store import (
     EnvironmentStore,
 )
 from fleet_agent.drivers.native.environments.wheel import installed_lab_package
-from fleet_agent.drivers.native.identities import Identities, UidRange
+from fleet_agent.drivers.native.identities import Identities, OutOfUidsError, UidRange
 from fleet_agent.drivers.native.inside.landlock import can_scope
 from fleet_agent.drivers.native.listening import Addresses, answered, at_address, listen
 from fleet_agent.drivers.native.notebooks import NotebookFolders
@@ -171,7 +171,10 @@ class NativeDriver(Driver):
         await self._undo(record, folder, grace_seconds=0)
         environment = await self._store.prepare(job.spec.runtime.ref, progress)
         progress(Progress(step="start_sandbox"))
-        confined = self._confine(job, folder, environment)
+        try:
+            confined = self._confine(job, folder, environment)
+        except (OSError, OutOfUidsError) as error:
+            raise host.cannot_confine(error) from error
         supervisor = identify(confined.process.pid)
         record = replace(
             record, supervisor=supervisor, environment=environment.identity

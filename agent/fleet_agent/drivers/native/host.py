@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import re
@@ -91,6 +92,22 @@ def sandbox_missing(message: str, tool: str = "bubblewrap 0.8 or newer") -> Driv
         message,
         detail="This machine cannot put a notebook into a sandbox, so it runs none. "
         f"Its owner can fix that: install {tool} with the system's package manager.",
+    )
+
+
+def cannot_confine(error: Exception) -> DriverError:
+    """Return what a fault of the machine means to whoever wanted a notebook."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DriverError(
+            Reason.DISK_FULL,
+            f"no space for a run: {error}",
+            detail="The disk of this machine is full, so the notebook cannot start.",
+        )
+    return DriverError(
+        Reason.START_FAILED,
+        f"the sandbox cannot be made: {error}",
+        detail="The sandbox for the notebook could not be made on this machine. "
+        "Tell the person who runs it.",
     )
 
 
