@@ -16,6 +16,7 @@ from fleet_agent.probes.environments import EnvironmentFacts
 from fleet_agent.probes.flights import Landed
 from fleet_agent.probes.host.probe import HostSighting
 from fleet_agent.probes.nvidia.probe import NvidiaSighting
+from fleet_agent.probes.observe import with_devices
 from fleet_agent.probes.reports import notes, report, slow_report
 from fleet_agent.probes.settings import DetectSettings
 from fleet_contracts.capabilities import (
@@ -268,7 +269,7 @@ def _usage(seen: Seen) -> Usage | None:
     if seen.host.value is None:
         return None
     busy = seen.nvidia.value.usage if seen.nvidia and seen.nvidia.value else ()
-    return seen.host.value.usage.model_copy(update={"devices": busy})
+    return with_devices(seen.host.value.usage, busy)
 
 
 def _reports(seen: Seen) -> Iterable[ProbeReport]:

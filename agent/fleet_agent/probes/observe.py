@@ -42,8 +42,16 @@ async def observe(
     devices: Landed[tuple[DeviceUsage, ...]] = await flights.run(
         "nvidia usage", NvidiaProbe(ask=settings.ask).usage, seconds=_NVIDIA_SECONDS
     )
-    busy = (devices.value or ())[:_MOST_DEVICES]
-    return host.value.model_copy(update={"devices": busy})
+    return with_devices(host.value, (devices.value or ())[:_MOST_DEVICES])
+
+
+def with_devices(host: Usage, busy: tuple[DeviceUsage, ...]) -> Usage:
+    """Return *host* with what nvidia-smi told of the devices, and that it did."""
+    if not busy:
+        return host
+    source = f"{host.observed.source}, nvidia-smi"
+    observed = host.observed.model_copy(update={"source": source})
+    return host.model_copy(update={"devices": busy, "observed": observed})
 
 
 def _has_nvidia(picture: WorkerCapabilities) -> bool:

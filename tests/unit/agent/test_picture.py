@@ -126,6 +126,7 @@ async def test_an_observation_tells_free_memory_and_utilisation() -> None:
     assert usage is not None
     assert usage.memory_available_bytes == 1 << 30
     assert usage.load_milli == 500
+    assert usage.observed.source == "psutil, nvidia-smi"
     [device] = usage.devices
     assert (device.memory_free_mib, device.utilisation_percent) == (559, 97)
 
