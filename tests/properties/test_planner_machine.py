@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -336,7 +337,7 @@ class FleetUnderFire(RuleBasedStateMachine):
             if self.planner.quota_of(waiter) is not None:
                 assert waiter.found is None
                 continue
-            interest = self.planner.interest_of(waiter)
+            interest = waiter.interest
             for name in self.machines:
                 here = self.planner.fleet.on_machine(
                     interest, name, self.now, without=(waiter.workload,)
@@ -354,6 +355,9 @@ class FleetUnderFire(RuleBasedStateMachine):
                 assert sum(wait.counts.values()) == len(self.machines)
             assert waiter.promise == wait.no_later_than
 
+
+# So many steps take minutes on a busy machine.
+pytestmark = pytest.mark.timeout(600)
 
 STEPS = int(os.environ.get("FLEET_PROPERTY_STEPS", "5000"))
 FleetUnderFire.TestCase.settings = settings(
