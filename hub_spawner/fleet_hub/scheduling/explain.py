@@ -78,7 +78,7 @@ def what_if(
 
 
 def _judge(planner: Planner, waiter: Waiter) -> Verdict:
-    interest = planner.interest_of(waiter)
+    interest = waiter.interest
     never = never_answer(planner.fleet, interest, waiter)
     if never is not None:
         return _refused(never)

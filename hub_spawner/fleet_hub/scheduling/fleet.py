@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleet_contracts.catalog import Relation
 from fleet_contracts.trust import relation_of
@@ -49,6 +49,17 @@ class View:
     """It has accelerators that the request does not want: others come first."""
 
 
+class Part(NamedTuple):
+    """Machines of one group that answer an asker alike."""
+
+    group: Group
+    outlook: Outlook
+    own: str | None = None
+    """Only the machines of this owner."""
+    others: str | None = None
+    """All machines but those of this owner."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Interest:
     """What one kind of asker could use for one request."""
@@ -59,15 +70,12 @@ class Interest:
     pin: Pin | None
     views: tuple[View, ...]
     view_of: Mapping[Pool, View]
-    outlooks: tuple[tuple[Group, Relation, Outlook], ...]
-    """Each group as the asker's relation sees it; their own machines apart."""
-    structure: int
-    """The fleet's structure that this was worked out for."""
+    parts: tuple[Part, ...]
 
     @property
     def hopeless(self) -> bool:
         """Whether no machine will ever do, as things are; asked of a fleet with some."""
-        return all(outlook.hopeless for _, _, outlook in self.outlooks)
+        return all(part.outlook.hopeless for part in self.parts)
 
 
 class Fleet:
@@ -85,6 +93,8 @@ class Fleet:
         self._members = False
         """Whether any machine has members: then everybody may differ."""
         self._interests: dict[object, Interest] = {}
+        self._shared: dict[object, Interest] = {}
+        self._interests_of = 0
 
     def put(self, machine: MachineState) -> Entry:
         """Add *machine*, or replace what was known of it.
@@ -143,17 +153,21 @@ class Fleet:
         self, request: Request, principal: Principal, pin: Pin | None
     ) -> Interest:
         """Return what such an asker could use for *request*."""
+        if self._interests_of != self.structure:
+            self._interests_of = self.structure
+            self._interests.clear()
+            self._shared.clear()
+        where = None if pin is None else (pin.machine, pin.driver)
         is_known = self._owners[principal.name] > 0 or self._members
-        key = (
-            id(request),
-            principal.name if is_known else "",
-            principal.groups if is_known else (),
-            None if pin is None else (pin.machine, pin.driver),
-        )
-        found = self._interests.get(key)
-        if found is None or found.structure != self.structure:
-            found = self._look(request, principal, pin)
-            self._interests[key] = found
+        who = (principal.name, principal.groups) if is_known else None
+        found = self._interests.get((id(request), who, where))
+        if found is None:
+            parts = tuple(self._parts(request, principal, pin))
+            same = (id(request), where, *(_identity(part) for part in parts))
+            found = self._shared.get(same)
+            if found is None:
+                found = self._shared[same] = _interest(request, principal, pin, parts)
+            self._interests[id(request), who, where] = found
         return found
 
     def outlook(
@@ -240,50 +254,30 @@ class Fleet:
         relation = _relation(interest.principal, group, entry.machine.owner)
         return self.outlook(group, interest.request, relation, interest.pin)
 
-    def _look(
+    def _parts(
         self, request: Request, principal: Principal, pin: Pin | None
-    ) -> Interest:
-        outlooks = tuple(self._outlooks_for(request, principal, pin))
-        views = []
-        for group, relation, outlook in outlooks:
-            if not outlook.placeable or pin is not None:
-                continue
-            is_own = relation is Relation.OWNER
-            pool = group.by_owner[principal.name] if is_own else group.pool
-            views.append(
-                View(
-                    horizon=pool.horizon(outlook.needs, request.hold_seconds),
-                    spared=group.signature.accelerated and not request.chosen.devices,
-                )
-            )
-        return Interest(
-            request=request,
-            principal=principal,
-            pin=pin,
-            views=tuple(views),
-            view_of={view.horizon.pool: view for view in views},
-            outlooks=outlooks,
-            structure=self.structure,
-        )
-
-    def _outlooks_for(
-        self, request: Request, principal: Principal, pin: Pin | None
-    ) -> Iterator[tuple[Group, Relation, Outlook]]:
+    ) -> Iterator[Part]:
         if pin is not None:
             entry = self.entries.get(pin.machine)
             if entry is not None:
                 group = self.groups[entry.signature.key]
                 relation = _relation(principal, group, entry.machine.owner)
-                yield group, relation, self.outlook(group, request, relation, pin)
+                yield Part(group, self.outlook(group, request, relation, pin))
             return
+        name = principal.name
         for _, group in sorted(self.groups.items()):
-            owners = group.owners.keys()
-            if principal.name in owners:
-                owner = Relation.OWNER
-                yield group, owner, self.outlook(group, request, owner, pin)
-            if owners - {principal.name}:
-                relation = _relation(principal, group, None)
-                yield group, relation, self.outlook(group, request, relation, pin)
+            relation = _relation(principal, group, None)
+            everyone = self.outlook(group, request, relation, pin)
+            if name not in group.owners:
+                yield Part(group, everyone)
+                continue
+            own = self.outlook(group, request, Relation.OWNER, pin)
+            if own is everyone:
+                yield Part(group, everyone)
+                continue
+            yield Part(group, own, own=name)
+            if len(group.owners) > 1:
+                yield Part(group, everyone, others=name)
 
     def _refresh(
         self, entry: Entry, machine: MachineState, signature: Signature
@@ -328,6 +322,31 @@ class Fleet:
             pool.remove(entry)
         entry.pools = ()
         group.troubled.pop(entry.machine.name, None)
+
+
+def _interest(
+    request: Request, principal: Principal, pin: Pin | None, parts: tuple[Part, ...]
+) -> Interest:
+    views = []
+    for part in parts:
+        if part.outlook.placeable and pin is None:
+            group = part.group
+            pool = group.pool if part.own is None else group.by_owner[part.own]
+            horizon = pool.horizon(part.outlook.needs, request.hold_seconds)
+            spared = group.signature.accelerated and not request.chosen.devices
+            views.append(View(horizon=horizon, spared=spared))
+    return Interest(
+        request=request,
+        principal=principal,
+        pin=pin,
+        views=tuple(views),
+        view_of={view.horizon.pool: view for view in views},
+        parts=parts,
+    )
+
+
+def _identity(part: Part) -> tuple[object, ...]:
+    return part.group.signature.key, id(part.outlook), part.own, part.others
 
 
 def _relation(principal: Principal, group: Group, owner: str | None) -> Relation:

@@ -65,6 +65,7 @@ class Outlooks:
     known: dict[tuple[str, int, Relation, DriverName | None], Outlook] = field(
         default_factory=dict
     )
+    alike: dict[object, Outlook] = field(default_factory=dict)
     requests: dict[int, Request] = field(default_factory=dict)
     """Keeps the requests alive whose identity is a key."""
 
@@ -81,18 +82,22 @@ class Outlooks:
         if found is None:
             self.requests[id(request)] = request
             drivers = DRIVER_ORDER if driver is None else (driver,)
-            found = _look(signature, request, relation, drivers, self.trust)
+            looked = look(signature, request, relation, drivers, self.trust)
+            # Relations that make no difference share one object.
+            alike = (signature.key, id(request), driver, looked)
+            found = self.alike.setdefault(alike, looked)
             self.known[key] = found
         return found
 
 
-def _look(
+def look(
     signature: Signature,
     request: Request,
     relation: Relation,
     drivers: tuple[DriverName, ...],
     trust: TrustPolicy,
 ) -> Outlook:
+    """Work out an outlook; ``Outlooks`` keeps those that are asked for again."""
     needs: list[Need] = []
     misses: list[Explanation] = []
     for driver in drivers:

@@ -20,8 +20,9 @@ from fleet_contracts.catalog import Catalog
 from fleet_contracts.reasons import Explanation
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request, resolve
+from fleet_hub.scheduling.crowd import Crowd
 from fleet_hub.scheduling.decisions import Placement, Plan, Refusal
-from fleet_hub.scheduling.fleet import Fleet, Interest
+from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.line import RANKED_EVERY_SECONDS, Line
 from fleet_hub.scheduling.placing import placement_of, promised_allocation
 from fleet_hub.scheduling.pools import SLACK_SECONDS, Found
@@ -63,7 +64,7 @@ class Planner:
         self.promises = Promises(self.fleet, self.line, self.waiters)
         self.usage: Mapping[int, Usage] = {}
         self._requests: dict[object, Request] = {}
-        self._alike: dict[Interest, dict[str, Waiter]] = {}
+        self._crowd = Crowd()
         self._bound: dict[tuple[bool, str], set[str]] = {}
         """Who waits under the quotas of each user (True) and group (False)."""
         self._structure = -1
@@ -115,10 +116,11 @@ class Planner:
             )
             return
         promise = waiting.promise if old is None else old.promise
-        waiter = Waiter(waiting=waiting, request=request, promise=promise)
+        waiter = self._waiter(waiting, request)
+        waiter.promise = promise
         self.waiters[waiting.workload] = waiter
         self.line.join(waiting, request)
-        self._alike.setdefault(self.interest_of(waiter), {})[waiting.workload] = waiter
+        self._crowd.join(waiter)
         if self.catalog.quotas:
             for subject in _subjects(waiting.principal.name, waiting.principal.groups):
                 self._bound.setdefault(subject, set()).add(waiting.workload)
@@ -145,7 +147,7 @@ class Planner:
         waiters = (self.waiters[name] for name in sorted(self._pending))
         kept = [item for item in waiters if item.waiting.reservation is not None]
         for waiter in sorted(kept, key=lambda item: item.promise or FOREVER):
-            if self.promises.restore(waiter, self.interest_of(waiter), self.now):
+            if self.promises.restore(waiter, waiter.interest, self.now):
                 self._after_promise(waiter)
 
     # Deciding.
@@ -179,7 +181,7 @@ class Planner:
         if isinstance(request, Explanation):
             yield request
             return
-        waiter = Waiter(waiting=waiting, request=request)
+        waiter = self._waiter(waiting, request)
         self.waiters[waiting.workload] = waiter
         self.line.join(waiting, request)
         try:
@@ -188,18 +190,12 @@ class Planner:
             self.line.leave(waiting, request, starts=False)
             del self.waiters[waiting.workload]
 
-    def interest_of(self, waiter: Waiter) -> Interest:
-        """Return what the fleet has for *waiter*."""
-        return self.fleet.interest(
-            waiter.request, waiter.waiting.principal, waiter.waiting.pin
-        )
-
     def seek(self, waiter: Waiter) -> tuple[Found | None, list[Waiter]]:
         """Return the first opening, and whose lower promises it would take.
 
         Nothing is changed: a what-if asks here too.
         """
-        interest, excluded = self.interest_of(waiter), waiter.waiting.rejected_by
+        interest, excluded = waiter.interest, waiter.waiting.rejected_by
         found = self.fleet.soonest(interest, self.now, excluded)
         if found is not None and found.start <= self.now:
             return found, []
@@ -246,6 +242,10 @@ class Planner:
             if other.quota is not None or other.found is not None:
                 self._pending.add(other.workload)
 
+    def _waiter(self, waiting: Waiting, request: Request) -> Waiter:
+        interest = self.fleet.interest(request, waiting.principal, waiting.pin)
+        return Waiter(waiting=waiting, request=request, interest=interest)
+
     def _resolve(self, waiting: Waiting) -> Request | Explanation:
         return resolve(
             self.catalog,
@@ -290,16 +290,19 @@ class Planner:
         if self._structure != self.fleet.structure:
             self._structure = self.fleet.structure
             names = list(self.waiters)
-            self._alike.clear()
+            self._crowd = Crowd()
             for waiter in self.waiters.values():
-                alike = self._alike.setdefault(self.interest_of(waiter), {})
-                alike[waiter.workload] = waiter
+                waiting = waiter.waiting
+                waiter.interest = self.fleet.interest(
+                    waiter.request, waiting.principal, waiting.pin
+                )
+                self._crowd.join(waiter)
         for name in sorted(names):
             if name in self.waiters and self.fleet.entries:
                 self._refuse_if_hopeless(self.waiters[name])
 
     def _refuse_if_hopeless(self, waiter: Waiter) -> None:
-        answer = never_answer(self.fleet, self.interest_of(waiter), waiter)
+        answer = never_answer(self.fleet, waiter.interest, waiter)
         if answer is not None:
             self._remove(waiter)
             self._refusals.append(Refusal(workload=waiter.workload, explanation=answer))
@@ -310,15 +313,15 @@ class Planner:
         for machine in changed:
             names |= self.promises.on_machine(machine)
         is_full = len(self.promises) >= MOST_PROMISES
-        for interest, alike in self._alike.items():
+        for interest, machines in self._crowd.touched_by(self.fleet, changed):
             start = min(
-                (self.fleet.start_on(interest, name, self.now) for name in changed),
-                default=FOREVER,
+                self.fleet.start_on(interest, name, self.now) for name in machines
             )
             if start == FOREVER:
                 continue
-            for name, waiter in alike.items():
-                if start < waiter.start - NOTICEABLE_SECONDS and (
+            soon = start + NOTICEABLE_SECONDS
+            for name, waiter in self._crowd.members(interest):
+                if waiter.start > soon and (
                     start <= self.now or waiter.found is not None or not is_full
                 ):
                     names.add(name)
@@ -348,7 +351,7 @@ class Planner:
 
     def _improvement(self, waiter: Waiter, changed: set[str]) -> Found | None:
         """Return a better opening on one of the *changed* machines; None: there is none."""
-        interest = self.interest_of(waiter)
+        interest = waiter.interest
         best: Found | None = None
         for name in sorted(changed - waiter.waiting.rejected_by.keys()):
             here = self.fleet.on_machine(
@@ -416,7 +419,7 @@ class Planner:
             self.promises.take_back(waiter)
         else:
             best = self.fleet.best_now(
-                self.interest_of(waiter), self.now, waiter.waiting.rejected_by
+                waiter.interest, self.now, waiter.waiting.rejected_by
             )
             if best is not None:
                 found, score, runners_up = best
@@ -436,8 +439,7 @@ class Planner:
         self.line.leave(waiter.waiting, waiter.request, starts=starts)
         del self.waiters[waiter.workload]
         self._pending.discard(waiter.workload)
-        for alike in self._alike.values():
-            alike.pop(waiter.workload, None)
+        self._crowd.leave(waiter)
         principal = waiter.waiting.principal
         for subject in _subjects(principal.name, principal.groups):
             self._bound.get(subject, set()).discard(waiter.workload)

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from fleet_contracts.catalog import Relation
 from fleet_contracts.reasons import FACTS, Explanation, Reason
 from fleet_hub.scheduling.answers import Asker, machine_answer, machine_reason
-from fleet_hub.scheduling.fleet import Fleet, Group, Interest
+from fleet_hub.scheduling.fleet import Fleet, Group, Interest, Part
 from fleet_hub.scheduling.headline import fleet_answer
 from fleet_hub.scheduling.nearness import HOPELESS, nearness
 from fleet_hub.scheduling.outlooks import Outlook
@@ -49,15 +48,15 @@ def survey(fleet: Fleet, interest: Interest, waiter: Waiter) -> Survey:
     """Return what every machine answers to *waiter*, promises aside."""
     result = Survey()
     rejected_by, disk = waiter.waiting.rejected_by, waiter.request.chosen.disk_bytes
-    for group, relation, outlook in interest.outlooks:
-        names = _members(interest, group, relation)
-        total = sum(len(part) for part in group.owners.values())
-        if rejected_by or disk or len(names) < total:
-            for name in sorted(names):
-                reason, _ = machine_reason(fleet.entries[name], outlook, rejected_by)
-                result.add(reason or Reason.BEHIND, [name], 1)
-        else:
-            _count_group(result, group, outlook)
+    for part in interest.parts:
+        is_whole = part.own is None and part.others is None and interest.pin is None
+        if is_whole and not rejected_by and not disk:
+            _count_group(result, part.group, part.outlook)
+            continue
+        for name in sorted(_members(interest, part)):
+            entry = fleet.entries[name]
+            reason, _ = machine_reason(entry, part.outlook, rejected_by)
+            result.add(reason or Reason.BEHIND, [name], 1)
     if interest.pin is not None:
         others = sorted(fleet.entries.keys() - {interest.pin.machine})
         result.add(Reason.DATA_NOT_LOCAL, others[:MOST_EXAMPLES], len(others))
@@ -96,14 +95,18 @@ def answer_of(
     return machine_answer(entry, fleet.outlook_on(interest, entry), asker)
 
 
-def _members(interest: Interest, group: Group, relation: Relation) -> set[str]:
-    """Return the group's machines that this outlook is about."""
+def _members(interest: Interest, part: Part) -> set[str]:
+    """Return the machines that *part* is about."""
     if interest.pin is not None:
         return {interest.pin.machine}
-    own = group.owners.get(interest.principal.name, set())
-    if relation is Relation.OWNER:
-        return own
-    return {name for part in group.owners.values() for name in part} - own
+    if part.own is not None:
+        return part.group.owners[part.own]
+    return {
+        name
+        for owner, names in part.group.owners.items()
+        if owner != part.others
+        for name in names
+    }
 
 
 def _count_group(result: Survey, group: Group, outlook: Outlook) -> None:

@@ -26,7 +26,7 @@ def waits(planner: Planner, workloads: Iterable[str] | None = None) -> Iterator[
 
 def wait_of(planner: Planner, waiter: Waiter, position: int) -> Wait:
     """Return what is told to *waiter*, who has *position* others before it."""
-    interest = planner.interest_of(waiter)
+    interest = waiter.interest
     counted = survey(planner.fleet, interest, waiter)
     rejections = tuple(
         _told(planner, interest, waiter, name) for name in counted.examples()
@@ -57,7 +57,7 @@ def position_of(planner: Planner, waiter: Waiter) -> int:
 
 def every_answer(planner: Planner, waiter: Waiter) -> Iterator[Explanation]:
     """Yield what each machine says, by name."""
-    interest = planner.interest_of(waiter)
+    interest = waiter.interest
     for name in sorted(planner.fleet.entries):
         yield _told(planner, interest, waiter, name)
 
@@ -120,7 +120,7 @@ def _positions(planner: Planner) -> Iterator[tuple[Waiter, int]]:
     ahead: dict[Interest, _Ahead] = {}
     for workload in planner.line:
         waiter = planner.waiters[workload]
-        interest = planner.interest_of(waiter)
+        interest = waiter.interest
         mine = ahead.get(interest)
         if mine is None:
             mine = ahead[interest] = _Ahead(groups=_usable(interest))
@@ -136,5 +136,5 @@ def _positions(planner: Planner) -> Iterator[tuple[Waiter, int]]:
 
 def _usable(interest: Interest) -> frozenset[str]:
     return frozenset(
-        group.signature.key for group, _, outlook in interest.outlooks if outlook.needs
+        part.group.signature.key for part in interest.parts if part.outlook.needs
     )

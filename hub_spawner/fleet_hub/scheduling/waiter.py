@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fleet_contracts.reasons import Explanation
 from fleet_hub.scheduling.answers import Asker
 from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.fleet import Interest
 from fleet_hub.scheduling.pools import Found
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.snapshot import Waiting
@@ -18,6 +19,8 @@ class Waiter:
 
     waiting: Waiting
     request: Request
+    interest: Interest
+    """What the fleet has for it; renewed when the fleet's structure changes."""
     promise: float | None = None
     """The time by which it was said to start; None: none was said."""
     found: Found | None = None

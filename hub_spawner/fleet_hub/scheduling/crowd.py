@@ -1,0 +1,64 @@
+"""Who waits for the same machines: so that an event reaches those whom it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterable, Iterator
+
+from fleet_hub.scheduling.fleet import Fleet, Interest
+from fleet_hub.scheduling.pools import Pool
+from fleet_hub.scheduling.waiter import Waiter
+
+
+class Crowd:
+    """Everybody who waits, by what they could use."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._members: dict[Interest, dict[str, Waiter]] = {}
+        self._by_pool: dict[Pool, dict[Interest, None]] = {}
+        self._by_pin: dict[str, dict[Interest, None]] = {}
+
+    def join(self, waiter: Waiter) -> None:
+        """Add *waiter* under its interest."""
+        interest = waiter.interest
+        if interest not in self._members:
+            self._members[interest] = {}
+            for table in self._tables(interest):
+                table[interest] = None
+        self._members[interest][waiter.workload] = waiter
+
+    def leave(self, waiter: Waiter) -> None:
+        """Take *waiter* out."""
+        interest = waiter.interest
+        members = self._members[interest]
+        del members[waiter.workload]
+        if not members:
+            del self._members[interest]
+            for table in self._tables(interest):
+                del table[interest]
+
+    def members(self, interest: Interest) -> ItemsView[str, Waiter]:
+        """Return who has this interest."""
+        return self._members[interest].items()
+
+    def touched_by(
+        self, fleet: Fleet, machines: Iterable[str]
+    ) -> Iterator[tuple[Interest, list[str]]]:
+        """Yield each interest that any of *machines* could serve, with those."""
+        touched: dict[Interest, list[str]] = {}
+        for name in sorted(machines):
+            entry = fleet.entries.get(name)
+            if entry is None:
+                continue
+            interests = dict(self._by_pin.get(name, {}))
+            for pool in entry.pools:
+                interests |= self._by_pool.get(pool, {})
+            for interest in interests:
+                touched.setdefault(interest, []).append(name)
+        return iter(touched.items())
+
+    def _tables(self, interest: Interest) -> Iterator[dict[Interest, None]]:
+        if interest.pin is not None:
+            yield self._by_pin.setdefault(interest.pin.machine, {})
+        for pool in interest.view_of:
+            yield self._by_pool.setdefault(pool, {})
