@@ -73,9 +73,9 @@ export class TimelineModel implements IDisposable {
       : Math.max(0, (this._clock.now() - this._heardAt) / 1000);
   }
 
-  /** Whether a request is held back for news at this moment. */
+  /** Whether news would be shown as soon as there is some. */
   get isFollowing(): boolean {
-    return this._asking !== null;
+    return this._isWatched && this._failures === 0;
   }
 
   /** Now, by the controller's clock: browser clocks are often wrong. */
@@ -157,6 +157,10 @@ export class TimelineModel implements IDisposable {
     Signal.clearData(this);
   }
 
+  private get _isWatched(): boolean {
+    return this._watchers.size > 0 && this._isVisible;
+  }
+
   private _pause(): void {
     this._cancelTimer?.();
     this._cancelTimer = null;
@@ -197,13 +201,26 @@ export class TimelineModel implements IDisposable {
       return;
     }
     this._asking = null;
+    if (this._isAnothers(reply)) {
+      // Only its newest events came: the whole of it is wanted.
+      this._timeline = null;
+      this._etag = null;
+      this._askSoon(0);
+      return;
+    }
     this._take(reply);
     this._goOn();
   }
 
+  private _isAnothers(reply: IReply | null): boolean {
+    const told = reply?.answer?.timeline;
+    return Boolean(
+      told && this._timeline && told.workload !== this._timeline.workload
+    );
+  }
+
   private _goOn(): void {
-    const isWatched = this._watchers.size > 0 && this._isVisible;
-    if (!isWatched || !this.isLive) {
+    if (!this._isWatched || !this.isLive) {
       return;
     }
     // Together would be a stampede when a Hub comes back to a thousand pages.

@@ -4,7 +4,7 @@
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
-import { heard, isStale, notice } from './standing.js';
+import { canTryAgain, heard, notice } from './standing.js';
 import { Ticker } from './ticker.js';
 import { render } from './timeline/index.js';
 import type { IAction } from './timeline/index.js';
@@ -86,7 +86,7 @@ export class TimelinePanel extends Widget {
     const { model, words } = this._fleet;
     const { trans } = words;
     const buttons: IAction[] = [];
-    if (!isLoading && (isStale(model.standing) || !model.timeline)) {
+    if (canTryAgain(model.standing)) {
       buttons.push({
         key: 'refresh',
         label: trans.__('Try now'),

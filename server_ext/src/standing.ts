@@ -83,6 +83,11 @@ export function isStale(standing: Standing): boolean {
   return ['away', 'no_server', 'offline'].includes(standing);
 }
 
+/** Whether asking again could change what is in the way. */
+export function canTryAgain(standing: Standing): boolean {
+  return !['loading', 'live', 'expired', 'no_hub'].includes(standing);
+}
+
 /** Return how fresh the data are. It ticks, so it must not be spoken. */
 export function heard(trans: ITranslator, model: IStanding): string {
   const seconds = model.heardSecondsAgo;

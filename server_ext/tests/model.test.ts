@@ -274,3 +274,15 @@ test('a disposed model asks no more', async () => {
   await clock.advance(600_000);
   assert.equal(server.questions.length, 2);
 });
+
+test('a timeline of another workload is asked for as a whole', async () => {
+  const { clock, server, model } = await following();
+  const other = aTimeline(anAdmission(), { workload: 'another' });
+  server.answer(anAnswer({ ...other, events: [] }));
+  await clock.advance(0);
+  assert.deepEqual([server.last.after, server.last.waitSeconds], [0, 0]);
+  server.answer(anAnswer(other));
+  await clock.advance(0);
+  assert.equal(model.timeline?.workload, 'another');
+  assert.equal(model.timeline?.events?.length, 8);
+});

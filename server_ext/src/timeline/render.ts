@@ -7,6 +7,7 @@
  */
 import { duration, instant, moment } from './amounts.js';
 import type { IExplanation, ITimeline, ITimelineEvent } from './contract.js';
+import { foreign } from './foreign.js';
 import { Children, setAttribute, setText } from './patch.js';
 import { PHASES, view } from './view.js';
 import type { IStep, IView, StepStatus } from './view.js';
@@ -106,7 +107,7 @@ function drawStatus(
   const lines = new Children(status);
   if (drawing) {
     const { words, timeline, shown } = drawing;
-    lines.text('p', 'headline', words.headline(timeline, shown));
+    lines.text('p', 'headline', words.lead(timeline, shown));
   }
   lines.text('p', 'notice', notice);
   lines.end();
@@ -128,7 +129,10 @@ function drawSpent(parts: Children, { shown, words }: IDrawing): void {
 }
 
 function drawSteps(parts: Children, drawing: IDrawing): void {
-  const list = parts.put('ol', 'steps');
+  const { workload, generation } = drawing.timeline;
+  // Another start has rows of its own, none of them opened by anybody yet.
+  const key = `steps-${workload}-${generation}`;
+  const list = parts.put('ol', key, 'fleet-steps');
   const rows = new Children(list);
   for (const step of drawing.shown.steps) {
     const row = rows.put('li', step.phase, 'fleet-step');
@@ -193,7 +197,6 @@ function drawLine(line: HTMLElement, step: IStep, drawing: IDrawing): void {
   setAttribute(glyph, 'aria-label', words.status(step.status));
   const label = parts.put('span', 'label');
   setText(label, words.step(step, timeline));
-  setAttribute(label, 'dir', 'auto');
   if (step.phase === 'ready' && shown.readyAt !== null) {
     drawTime(parts, 'took', shown.readyAt, words.clock(shown.readyAt), words);
   } else if (step.seconds !== null) {
@@ -229,6 +232,10 @@ function drawFacts(list: HTMLElement, step: IStep, drawing: IDrawing): void {
     drawTime(inside, 'when', step.began, when(step.began, drawing), words);
     inside.end();
   }
+  if (step.phase === 'asked') {
+    const held = foreign(drawing.timeline.class);
+    fact(facts, 'class', words.trans.__('class'), held);
+  }
   drawWhy(facts, step.explanation, drawing);
   for (const progress of step.progress) {
     const key = `progress-${progress.step}`;
@@ -245,17 +252,14 @@ function drawWhy(
   if (explanation) {
     const { trans } = words;
     fact(facts, 'why', trans.__('why'), words.why(explanation));
-    fact(facts, 'help', trans.__('what helps'), words.remedy(explanation));
+    fact(facts, 'help', trans.__('help'), words.remedy(explanation));
   }
 }
 
 function fact(facts: Children, key: string, term: string, text: string): void {
   if (text) {
     facts.text('dt', `${key}-term`, term, 'fleet-term');
-    const value = facts.text('dd', key, text, 'fleet-fact');
-    if (value) {
-      setAttribute(value, 'dir', 'auto');
-    }
+    facts.text('dd', key, text, 'fleet-fact');
   }
 }
 
@@ -293,17 +297,13 @@ function drawEvent(
       ? words.why(event.explanation)
       : words.event(event)
   );
-  setAttribute(label, 'dir', 'auto');
   const at = instant(event.at);
   if (at !== null) {
     drawTime(line, 'took', at, words.clock(at), words);
   }
   line.end();
   if (event.explanation && !isNote) {
-    const why = parts.text('p', 'why', words.why(event.explanation));
-    if (why) {
-      setAttribute(why, 'dir', 'auto');
-    }
+    parts.text('p', 'why', words.why(event.explanation));
   }
   parts.end();
 }

@@ -88,6 +88,13 @@ export class Words {
     }
   }
 
+  /** Say the same where the reason stands in the row beneath: it is not repeated. */
+  lead(timeline: ITimeline, shown: IView): string {
+    return timeline.state === 'queued'
+      ? this._inLine({ ...timeline, explanation: null })
+      : this.headline(timeline, shown);
+  }
+
   private _inLine(timeline: ITimeline): string {
     const { trans } = this;
     const ahead = timeline.position ?? null;

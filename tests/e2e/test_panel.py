@@ -1,0 +1,495 @@
+"""The timeline in a real JupyterLab, in a real browser: looked at, typed at, torn at."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab_browser import ARTEFACTS, chromium
+from lab_server import REPOSITORY, lab_environment, lab_server, require_front_end
+from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
+from timeline_peer import Story, TimelinePeer, an_admission
+
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
+
+TOKEN = "timeline-token-of-ada"
+PATIENCE_MS = 30_000
+AXE = REPOSITORY / "server_ext/node_modules/axe-core/axe.min.js"
+# What WCAG 2.2 AA asks for, as far as a machine can tell.
+AXE_OPTIONS = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+}
+LIMITS = {"cpu_milli": 4000, "memory_bytes": 64 * 1024**3, "devices": 1}
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that holds JupyterLab and the panel."""
+    require_front_end()
+    return lab_environment(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[TimelinePeer]:
+    """A controller that tells one timeline."""
+    with TimelinePeer(an_admission().document(), token=TOKEN) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the notebooks."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def address(python: Path, peer: TimelinePeer, home: Path) -> Iterator[str]:
+    """JupyterLab as the fleet starts it."""
+    with lab_server(python, home, _started_by_hub(peer)) as address:
+        yield address
+
+
+def _started_by_hub(peer: TimelinePeer) -> dict[str, str]:
+    return {
+        "JUPYTERHUB_FLEET_URL": peer.url,
+        "JUPYTERHUB_FLEET_TIMELINE_TOKEN": TOKEN,
+        "JUPYTERHUB_USER": "ada",
+        "JUPYTERHUB_SERVER_NAME": "gpu",
+    }
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window."""
+    ARTEFACTS.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium(),
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lab:
+    """JupyterLab in a page, with a hand on the controller."""
+
+    page: Page
+    peer: TimelinePeer
+
+    @property
+    def panel(self) -> Locator:
+        """The side panel."""
+        return self.page.locator("#jp-fleet-timeline")
+
+    @property
+    def headline(self) -> Locator:
+        """The sentence that stands first."""
+        return self.panel.locator(".fleet-headline")
+
+    @property
+    def status(self) -> Locator:
+        """The item of the status bar."""
+        return self.page.locator(".jp-FleetStatus-button")
+
+    def open(self) -> None:
+        """Open the panel from the status bar."""
+        self.status.click()
+        expect(self.headline).to_be_visible()
+
+    def theme(self, name: str) -> None:
+        """Change JupyterLab's theme, and return when it is on."""
+        self.page.evaluate(
+            "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
+            name,
+        )
+        expect(self.page.locator("body")).to_have_attribute("data-jp-theme-name", name)
+        self.page.wait_for_load_state("networkidle")
+
+    def narrow(self, width: int) -> None:
+        """Make the panel *width* wide, as a theme or a person can."""
+        # JupyterLab's own least width is 250 pixels.
+        size = f"min-width: 0 !important; width: {width}px !important;"
+        self.page.add_style_tag(content=f"#jp-fleet-timeline {{ {size} }}")
+        box = self.panel.bounding_box()
+        assert box is not None
+        assert box["width"] == width
+
+    def reset(self) -> None:
+        """Put everything back that a test may have changed."""
+        self.page.emulate_media(reduced_motion="no-preference", forced_colors="none")
+        self.page.evaluate(
+            """async () => {
+                document.documentElement.dir = 'ltr';
+                document.querySelectorAll('style:not([data-kept])').forEach(style => {
+                    if (style.textContent.startsWith('#jp-fleet')) style.remove();
+                });
+                document.activeElement.blur();
+                const shown = document.querySelector('#jp-fleet-timeline:not(.lm-mod-hidden)');
+                if (shown) {
+                    await jupyterapp.commands.execute('application:toggle-right-area');
+                }
+            }"""
+        )
+        for toast in self.page.locator(".Toastify__close-button").all():
+            toast.click()
+
+    def photograph(self, name: str) -> None:
+        """Keep a picture of the whole window."""
+        self.page.screenshot(path=ARTEFACTS / f"panel-{name}.png")
+
+    def violations(self) -> list[str]:
+        """Return what axe finds wrong in panel and status item."""
+        if not self.page.evaluate("() => 'axe' in window"):
+            self.page.add_script_tag(path=AXE)
+        found: list[dict[str, Any]] = self.page.evaluate(
+            """async options => {
+                const where = {include: ['#jp-fleet-timeline', '.jp-FleetStatus']};
+                return (await axe.run(where, options)).violations;
+            }""",
+            AXE_OPTIONS,
+        )
+        return [
+            f"{violation['id']}: {node['html']} {node['failureSummary']}"
+            for violation in found
+            for node in violation["nodes"]
+        ]
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page with JupyterLab; loading one for each test would take minutes."""
+    with _page(browser, address) as page:
+        yield page
+
+
+@pytest.fixture
+def lab(page: Page, peer: TimelinePeer) -> Lab:
+    """JupyterLab whose status bar tells an admission; the panel is closed."""
+    lab = Lab(page=page, peer=peer)
+    lab.reset()
+    peer.say(an_admission().document(limits=LIMITS))
+    expect(lab.status).to_have_text("✓ gpu-large")
+    return lab
+
+
+class _page:  # noqa: N801 - reads as a function
+    """A fresh page at an address; errors of its scripts fail the test."""
+
+    def __init__(self, browser: Browser, address: str) -> None:
+        self._context = browser.new_context(
+            viewport={"width": 1280, "height": 800},
+            permissions=["clipboard-read", "clipboard-write"],
+            locale="en-GB",
+            timezone_id="Europe/Berlin",
+        )
+        self._address = address
+        self.errors: list[str] = []
+
+    def __enter__(self) -> Page:
+        page = self._context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
+        page.on("pageerror", self._note)
+        page.goto(f"{self._address}&reset")
+        page.locator("#jp-main-dock-panel, #main-panel").wait_for()
+        return page
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        self._context.close()
+        if kind is None:
+            assert self.errors == []
+
+    def _note(self, error: Error) -> None:
+        # JupyterLab and the notebook application have errors of their own.
+        if "jupyterhub-fleet-lab" in (error.stack or ""):
+            self.errors.append(str(error))
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_the_panel_can_be_read_in_both_themes_and_narrow(lab: Lab, theme: str) -> None:
+    """Nothing is too pale, nothing is cut, and nothing has to be scrolled sideways."""
+    lab.theme(theme)
+    lab.open()
+    for summary in lab.panel.locator("summary").all():
+        summary.click()
+    name = theme.rsplit(" ", 1)[1].lower()
+    lab.photograph(f"{name}-250")
+
+    assert lab.violations() == []
+
+    for width in (230, 200):
+        lab.narrow(width)
+        lab.photograph(f"{name}-{width}")
+        widths = lab.panel.evaluate("panel => [panel.scrollWidth, panel.clientWidth]")
+        assert widths[0] <= widths[1]
+
+
+def test_the_panel_reads_aloud_as_five_steps(lab: Lab) -> None:
+    """What a screen reader is given: one region, one status, five items in order."""
+    lab.open()
+    region = lab.page.get_by_role("region", name="Admission timeline of server “gpu”")
+
+    expect(region.get_by_role("status")).to_have_text(
+        "Ready on gpu-17, admitted in 3 min 12 s."
+    )
+    expect(lab.panel.get_by_role("status")).to_have_count(1)
+    items = region.get_by_role("list").first.get_by_role("listitem")
+    expect(items).to_have_count(5)
+    assert [" ".join(item.inner_text().split()) for item in items.all()][1:4] == [
+        "✓ Waiting in line 2 min 40 s",
+        "✓ Placed on gpu-17 4 s",
+        "✓ Starting the server 28 s",
+    ]
+    expect(items.nth(1).get_by_role("img", name="done")).to_be_visible()
+
+
+def test_everything_can_be_done_with_the_keyboard(lab: Lab) -> None:
+    """No pointer is needed, and the focus can always be seen.
+
+    Open the panel, open a step, copy for support.
+    """
+    lab.status.focus()
+    lab.page.keyboard.press("Enter")
+    expect(lab.headline).to_be_visible()
+    expect(lab.panel).to_be_focused()
+    for _ in range(2):
+        lab.page.keyboard.press("Tab")
+    waiting = lab.panel.locator("summary").nth(1)
+    expect(waiting).to_be_focused()
+    assert waiting.evaluate("step => getComputedStyle(step).outlineStyle") == "solid"
+    lab.page.keyboard.press("Enter")
+    expect(lab.panel.get_by_text("held by grace (GPU large)")).to_be_visible()
+    lab.photograph("keyboard")
+    copy = lab.panel.get_by_role("button", name="Copy as text")
+    while not copy.evaluate("button => button === document.activeElement"):
+        lab.page.keyboard.press("Tab")
+    lab.page.keyboard.press("Enter")
+    expect(lab.page.get_by_text("Copied.")).to_be_visible()
+
+    copied = lab.page.evaluate("() => navigator.clipboard.readText()")
+
+    assert "request   " in copied
+    assert "grace" not in copied
+    assert TOKEN not in copied
+
+
+def test_the_shortcut_and_the_menu_open_the_panel(lab: Lab) -> None:
+    """The command is in the View menu, in the palette, and on a key."""
+    lab.page.keyboard.press("Control+Alt+t")
+    expect(lab.headline).to_be_visible()
+    lab.page.get_by_role("menuitem", name="View", exact=True).click()
+    entry = lab.page.get_by_role("menuitem", name=re.compile("^Admission Timeline"))
+    expect(entry).to_be_visible()
+
+
+def test_news_arrives_without_a_reload_and_disturbs_nobody(
+    lab: Lab, peer: TimelinePeer
+) -> None:
+    """A machine that goes silent and returns: panel and one notification say so.
+
+    The step that somebody had opened and focused stays so.
+    """
+    lab.open()
+    story = an_admission()
+    peer.say(story.document(profile_title="GPU of mine"))
+    expect(lab.panel.get_by_text("Asked for GPU of mine")).to_be_visible()
+    waiting = lab.panel.locator("summary").nth(1)
+    waiting.click()
+    expect(waiting).to_be_focused()
+    story.then(3_000, "unknown", "silent", machine="gpu-17")
+    peer.say(story.document(limits=LIMITS))
+
+    expect(lab.headline).to_have_text(
+        "gpu-17 does not answer; what runs there is kept."
+    )
+    expect(lab.status).to_have_text("‖ Machine silent")
+    toast = lab.page.locator(".Toastify__toast").filter(has_text="gpu-17")
+    expect(toast).to_contain_text("The machine gpu-17 does not answer the fleet.")
+    lab.photograph("silent")
+    assert lab.violations() == []
+
+    story.then(3_060, "ready", "returned", machine="gpu-17")
+    peer.say(story.document(limits=LIMITS))
+
+    expect(lab.headline).to_have_text("Ready on gpu-17, admitted in 3 min 12 s.")
+    expect(toast).to_contain_text("answers again")
+    expect(toast).to_have_count(1)
+    expect(lab.panel.get_by_role("list", name="Since then")).to_contain_text(
+        "gpu-17 answers again"
+    )
+    expect(waiting).to_be_focused()
+    expect(lab.panel.locator("details").nth(1)).to_have_attribute("open", "")
+
+
+def test_a_controller_that_dies_leaves_the_last_data_and_an_honest_line(
+    lab: Lab, peer: TimelinePeer
+) -> None:
+    """The panel says since when it knows nothing, tries by itself, and recovers."""
+    lab.open()
+    peer.go_away()
+    try:
+        expect(lab.panel.locator(".fleet-notice")).to_have_text(
+            re.compile("The fleet.s controller does not answer.")
+        )
+        expect(lab.panel.locator(".fleet-heard")).to_have_text(
+            re.compile(r"Last heard \d+ s ago · trying again")
+        )
+        expect(lab.status).to_have_text("? Admission: no answer")
+        expect(lab.panel.locator(".fleet-step")).to_have_count(5)
+        lab.photograph("away")
+        assert lab.violations() == []
+    finally:
+        peer.come_back()
+
+    expect(lab.panel.locator(".fleet-notice")).to_have_count(0)
+    expect(lab.panel.locator(".fleet-heard")).to_contain_text("live")
+
+
+def test_a_browser_without_network_says_so(lab: Lab) -> None:
+    """Offline is another thing than a dead controller; the last data stay."""
+    lab.open()
+    lab.page.context.set_offline(True)
+    expect(lab.panel.locator(".fleet-notice")).to_have_text("You are offline.")
+    expect(lab.panel.locator(".fleet-step")).to_have_count(5)
+    lab.page.context.set_offline(False)
+    expect(lab.panel.locator(".fleet-heard")).to_contain_text("live")
+
+
+def test_a_wait_shows_who_is_ahead_and_what_would_help(
+    lab: Lab, peer: TimelinePeer
+) -> None:
+    """The running step is open by itself, marked as the current one, and ticks."""
+    lab.open()
+    why = {"reason": "metal_busy", "machine": "mac-07", "holders": [{"workload": "w"}]}
+    story = (
+        Story(began_seconds_ago=100)
+        .then(0, "requested", "asked")
+        .then(0, "queued", "waiting", explanation=why)
+    )
+    peer.say(story.document(position=2, explanation=why, machine=None))
+
+    expect(lab.headline).to_contain_text("2 ahead of you.")
+    current = lab.panel.locator('[aria-current="step"]')
+    expect(current).to_contain_text("Waiting in line")
+    expect(current).to_contain_text("held by somebody else with no known end")
+    took = current.locator("summary .fleet-took")
+    before = took.inner_text()
+    expect(took).not_to_have_text(before)
+    lab.photograph("waiting")
+    assert lab.violations() == []
+
+
+def test_foreign_text_is_text(lab: Lab, peer: TimelinePeer) -> None:
+    """Markup in a name or a detail is shown, and makes no element."""
+    lab.open()
+    hostile = '<img src=x onerror="document.title=1"><b>x</b>'
+    story = an_admission().then(
+        3_000,
+        "ready",
+        "note",
+        machine=hostile,
+        explanation={"reason": "offline", "machine": hostile, "detail": hostile},
+    )
+    peer.say(story.document(machine=hostile, profile_title=hostile))
+
+    expect(lab.headline).to_contain_text("<b>x</b>")
+    expect(lab.panel.locator("img, b")).to_have_count(0)
+    assert lab.page.title() != "1"
+
+
+def test_motion_colour_and_direction_are_the_readers_choice(
+    lab: Lab, peer: TimelinePeer
+) -> None:
+    """Nothing moves for who asked for rest.
+
+    In forced colours and from right to left the panel still reads.
+    """
+    lab.open()
+    story = Story(began_seconds_ago=100).then(0, "queued", "waiting")
+    peer.say(story.document(position=1))
+    glyph = lab.panel.locator('[data-status="current"] .fleet-glyph')
+    animation = "glyph => getComputedStyle(glyph).animationName"
+    expect(glyph).to_be_visible()
+    assert glyph.evaluate(animation) == "fleet-pulse"
+    lab.page.emulate_media(reduced_motion="reduce")
+    assert glyph.evaluate(animation) == "none"
+
+    lab.page.emulate_media(forced_colors="active")
+    lab.photograph("forced-colours")
+    lab.page.emulate_media(forced_colors="none")
+
+    lab.page.evaluate("() => { document.documentElement.dir = 'rtl'; }")
+    lab.photograph("right-to-left")
+    mark, label = glyph.bounding_box(), lab.panel.locator(".fleet-label").nth(1)
+    box = label.bounding_box()
+    assert mark is not None
+    assert box is not None
+    assert mark["x"] > box["x"]
+
+
+def test_a_token_that_was_revoked_is_told_with_what_to_do(
+    lab: Lab, peer: TimelinePeer
+) -> None:
+    """The panel says which of the things that can be wrong is, and looks again."""
+    lab.open()
+    peer.revoke()
+    try:
+        expect(lab.panel.locator(".fleet-notice")).to_contain_text(
+            "Restart the server to see its admission timeline."
+        )
+        lab.photograph("no-permission")
+        assert lab.violations() == []
+    finally:
+        peer.accept(TOKEN)
+
+    lab.panel.get_by_role("button", name="Try now").click()
+
+    expect(lab.panel.locator(".fleet-notice")).to_have_count(0)
+
+
+def test_without_a_hub_the_status_bar_is_silent_and_the_panel_says_why(
+    browser: Browser, python: Path, peer: TimelinePeer, tmp_path: Path
+) -> None:
+    """Somebody who runs the environment at home is not bothered."""
+    with (
+        lab_server(python, tmp_path, {}) as address,
+        _page(browser, address) as page,
+    ):
+        lab = Lab(page=page, peer=peer)
+        page.keyboard.press("Control+Alt+t")
+        expect(lab.panel.locator(".fleet-notice")).to_have_text(
+            "This server was not started by a JupyterHub with admission control."
+        )
+        expect(lab.status).to_be_hidden()
+        lab.photograph("no-hub")
+
+
+def test_the_panel_works_in_notebook_7(
+    browser: Browser, address: str, peer: TimelinePeer, home: Path
+) -> None:
+    """There is no status bar and no left side: the panel opens from the menu."""
+    peer.say(an_admission().document(limits=LIMITS))
+    (home / "a.ipynb").write_text(json.dumps(_NOTEBOOK))
+    notebook = address.replace("/lab?", "/notebooks/a.ipynb?")
+    with _page(browser, notebook) as page:
+        page.get_by_role("menuitem", name="View", exact=True).click()
+        page.get_by_role("menuitem", name=re.compile("^Admission Timeline")).click()
+        lab = Lab(page=page, peer=peer)
+        expect(lab.headline).to_be_visible()
+        lab.photograph("notebook")
+
+
+_NOTEBOOK = {
+    "cells": [],
+    "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
