@@ -88,6 +88,32 @@ async def test_a_kill_while_several_wait_keeps_the_order_of_the_line(
         await agent.hang_up()
 
 
+async def test_a_hub_that_dies_while_it_waits_is_asked_when_the_turn_comes(
+    tmp_path: Path,
+) -> None:
+    """A socket that closes without a word gives nothing back, and keeps the place."""
+    async with a_service(tmp_path) as service:
+        agent = ScriptedAgent(service, await service.enrol())
+        await agent.connect()
+        await (
+            await AttendedStart(service, an_ask(1, class_name="whole")).open()
+        ).ended()
+        second = await AttendedStart(service, an_ask(2, class_name="whole")).open()
+        await second.until("waiting")
+        second.close()
+        await service.hub.close()
+        await service.json("internal/servers/1-1/stop?wait=5", method="POST", body={})
+        await holds(service, "1-2")
+        assert len(agent.launches) == 1
+        service.hub.listen()
+        await service.hub.wait_for(lambda: service.hub.starts != [])
+        again = an_ask(2, class_name="whole", attempt="second")
+        claimed = await AttendedStart(service, again).open()
+        assert (await claimed.ended()).kind is OutcomeKind.READY
+        assert len(agent.launches) == 2
+        await agent.hang_up()
+
+
 async def test_a_kill_after_placing_sends_the_launch_again(tmp_path: Path) -> None:
     """A launch that nobody acknowledged is repeated with the same epoch, once."""
     async with a_service(tmp_path) as service:
@@ -99,8 +125,8 @@ async def test_a_kill_after_placing_sends_the_launch_again(tmp_path: Path) -> No
         await start.until("placed")
         launch = await agent.launched()
         await service.kill_child()
-        await reconnected(agent)
         agent.is_automatic = True
+        await reconnected(agent)
         again = await AttendedStart(service, request).open()
         assert (await again.ended()).kind is OutcomeKind.READY
         repeated = await agent.launched(2)
