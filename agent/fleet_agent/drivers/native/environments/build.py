@@ -129,8 +129,8 @@ async def _compile(plan: BuildPlan, tools: BuildTools, progress: ProgressSink) -
     def hear(line: str) -> None:
         nonlocal done
         if line.startswith("Compiling "):
-            done += 1
-            if done % 50 == 0 or done == total:
+            done = min(done + 1, total)
+            if done % 50 == 0:
                 progress(Progress(step=COMPILE, done=done, total=total, unit="modules"))
 
     command = [os.fspath(plan.tree / "bin" / "python"), "-I", "-u", "-m", "compileall"]
@@ -140,6 +140,8 @@ async def _compile(plan: BuildPlan, tools: BuildTools, progress: ProgressSink) -
     command += ["-s", os.fspath(plan.tree), "-p", plan.seen_as, os.fspath(packages)]
     # Templates and deliberate errors in test data do not compile: no failure.
     await _run(command, tools.environment, hear, accepted=frozenset({0, 1}))
+    # Its workers write over one another's lines, so that not each one was heard.
+    progress(Progress(step=COMPILE, done=total, total=total, unit="modules"))
 
 
 class _Watch:
