@@ -63,7 +63,38 @@ def test_a_change_is_noticed(tmp_path: Path, change: Callable[[Path], object]) -
     assert manifest.compare(tree, tmp_path / "manifest.json") is not None
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]"])
+def test_the_first_difference_is_named_for_what_it_is(tmp_path: Path) -> None:
+    """What was added, is missing or was changed is told apart, in the tree's order."""
+    tree = a_tree(tmp_path)
+    (tree / "bin-2").mkdir()
+    manifest.write(tmp_path / "manifest.json", manifest.take(tree))
+
+    def told() -> tuple[str, str]:
+        difference = manifest.compare(tree, tmp_path / "manifest.json")
+        assert difference is not None
+        return difference.path, difference.what
+
+    (tree / "bin" / "pip").touch()
+    assert told() == ("bin/pip", "was added")
+    (tree / "bin" / "pip").unlink()
+    (tree / "bin" / "python").unlink()
+    assert told() == ("bin/python", "is missing")
+    (tree / "bin" / "python").symlink_to("/bin/sh")
+    assert told() == ("bin/python", "was changed")
+
+
+def test_a_manifest_without_its_last_lines_vouches_for_nothing(tmp_path: Path) -> None:
+    """Not even for a tree that lost the same files."""
+    tree = a_tree(tmp_path)
+    manifest.write(tmp_path / "manifest.json", manifest.take(tree))
+    *kept, _ = (tmp_path / "manifest.json").read_text().splitlines(keepends=True)
+    (tmp_path / "manifest.json").write_text("".join(kept))
+    (tree / "module.py").unlink()
+
+    assert manifest.compare(tree, tmp_path / "manifest.json") is not None
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "0", "3\n[", "3\n1\n"])
 def test_a_half_written_manifest_vouches_for_nothing(
     tmp_path: Path, content: str
 ) -> None:

@@ -16,6 +16,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 
@@ -39,43 +40,65 @@ class Difference:
     what: str
 
 
-def take(
-    tree: Path, counted: Callable[[int], None] = lambda done: None
-) -> dict[str, Entry]:
-    """Return an entry for everything below *tree*, by relative path."""
-    entries: dict[str, Entry] = {}
-    for number, item in enumerate(_walk(os.fspath(tree))):
-        entries[os.path.relpath(item.path, tree)] = _entry(item)
-        if number % _COUNT_EVERY == 0:
-            counted(number)
-    counted(len(entries))
-    return entries
+def take(tree: Path) -> dict[str, Entry]:
+    """Return an entry for everything below *tree*, by relative path, in one order."""
+    return dict(_entries(tree))
 
 
 def write(path: Path, entries: dict[str, Entry]) -> None:
-    """Write *entries* to *path*."""
-    path.write_text(json.dumps(entries, sort_keys=True, separators=(",", ":")))
+    """Write *entries* to *path*: how many there are, then each on its own line."""
+    with path.open("w") as file:
+        file.write(f"{len(entries)}\n")
+        for name, entry in entries.items():
+            file.write(f"{json.dumps([name, *entry], separators=(',', ':'))}\n")
 
 
 def compare(
     tree: Path, path: Path, counted: Count = lambda done, total: None
 ) -> Difference | None:
-    """Return how *tree* differs from the manifest at *path*; None: not at all."""
+    """Return how *tree* differs from the manifest at *path*; None: not at all.
+
+    Both are read side by side and never held in memory: an agent that looked at its
+    environments when it started would keep the room for tens of thousands of entries.
+    """
     try:
-        expected: dict[str, Entry] = json.loads(path.read_text())
-        names = expected.keys()
-        total = len(expected)
-        found = take(tree, lambda done: counted(min(done, total), total))
-    except (OSError, ValueError, AttributeError) as error:
+        with path.open() as file:
+            total = int(file.readline())
+            pairs = zip_longest(map(_read_line, file), _entries(tree))
+            number = -1
+            for number, (expected, found) in enumerate(pairs):
+                if expected != found:
+                    return _difference(expected, found)
+                if number % _COUNT_EVERY == 0:
+                    counted(number, total)
+    except (OSError, TypeError, ValueError) as error:
         return Difference(path=path.name, what=f"cannot be read ({error})")
-    for name in sorted(names | found.keys()):
-        if name not in found:
-            return Difference(path=name, what="is missing")
-        if name not in expected:
-            return Difference(path=name, what="was added")
-        if found[name] != expected[name]:
-            return Difference(path=name, what="was changed")
+    if number + 1 != total:
+        return Difference(path=path.name, what="is cut off")
+    counted(total, total)
     return None
+
+
+def _read_line(line: str) -> tuple[str, Entry]:
+    name, *entry = json.loads(line)
+    return name, entry
+
+
+def _difference(
+    expected: tuple[str, Entry] | None, found: tuple[str, Entry] | None
+) -> Difference:
+    """Say what differs where both had the same entries so far."""
+    if expected and (not found or _order(expected[0]) < _order(found[0])):
+        return Difference(path=expected[0], what="is missing")
+    name = found[0] if found else ""
+    if expected and expected[0] == name:
+        return Difference(path=name, what="was changed")
+    return Difference(path=name, what="was added")
+
+
+def _order(name: str) -> list[str]:
+    """Return the key by which ``_walk`` orders names: folder by folder."""
+    return name.split("/")
 
 
 def check_records(entries: dict[str, Entry], tree: Path) -> Difference | None:
@@ -116,6 +139,11 @@ def _hexadecimal(value: str) -> str:
         return base64.urlsafe_b64decode(f"{value}{'=' * (-len(value) % 4)}").hex()
     except binascii.Error:
         return value
+
+
+def _entries(tree: Path) -> Iterator[tuple[str, Entry]]:
+    for item in _walk(os.fspath(tree)):
+        yield os.path.relpath(item.path, tree), _entry(item)
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:

@@ -38,7 +38,7 @@ NEEDED_BYTES = 1536 * 1024 * 1024
 """Free space that a build asks for: packages, their cache and bytecode, with room."""
 
 _LOOK_AGAIN_SECONDS = 0.2
-_LAYOUT = 1
+_LAYOUT = 2
 """Part of an environment's identity: raise it when builds change their result."""
 _BUILDING = ".building-"
 _BROKEN = ".broken-"
