@@ -52,7 +52,7 @@ node_modules/.installed: package-lock.json
 	@touch $@
 
 # ------------------------------------------------------------------ development
-.PHONY: setup-dev test test-pure test-real test-hub test-lab test-e2e test-hardware lint format layers types generate docs lock
+.PHONY: setup-dev panel test test-front test-pure test-real test-hub test-lab test-e2e test-hardware lint format layers types generate docs lock
 
 DEV := $(VENV)/.dev-installed
 PYTEST := $(BIN)/python -m pytest
@@ -65,7 +65,19 @@ $(DEV): $(VENV)/.run-installed requirements/dev.lock
 	@$(UV) --require-hashes -r requirements/dev.lock
 	@touch $@
 
-test: setup-dev test-pure test-hub test-lab test-real test-e2e ## Run all tests; what the system lacks is skipped with the reason
+PANEL := server_ext/fleet_lab/labextension/package.json
+
+panel: $(PANEL) ## Build the timeline panel for JupyterLab; notebooks get it from then on
+
+$(PANEL): $(DEV) $(wildcard server_ext/package*.json server_ext/tsconfig.json) $(shell find server_ext/src server_ext/style server_ext/schema -type f)
+	@echo "Building the panel for JupyterLab …"
+	@cd server_ext && npm ci --loglevel=error && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent build
+	@touch $@
+
+test-front: panel ## The front end's own tests
+	cd server_ext && npm test --silent && npm run --silent check
+
+test: setup-dev test-front test-pure test-hub test-lab test-real test-e2e ## Run all tests; what the system lacks is skipped with the reason
 
 test-pure: setup-dev ## Unit, property, contract and documentation tests
 	$(PYTEST) -p no:jupyter_server -n $(WORKERS) tests/unit tests/properties tests/contract tests/docs
@@ -79,7 +91,7 @@ test-lab: setup-dev ## The server extension inside a real notebook server
 test-real: setup-dev ## Real processes: services, agents, sandboxes, kill -9
 	$(PYTEST) -p no:jupyter_server -n $(WORKERS) --dist loadscope tests/integration
 
-test-e2e: setup-dev ## A browser on the whole product; screenshots in artefacts/
+test-e2e: setup-dev panel ## A browser on the whole product; screenshots in artefacts/
 	$(PYTEST) -p no:jupyter_server tests/e2e
 
 test-hardware: setup-dev ## What needs an NVIDIA GPU or a Mac

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
+import pluggy
 import pytest
 
 
@@ -46,3 +48,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             reason = _missing(marker)
             if reason is not None and not strict:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
+    """Let a skip fail where none but hardware may be missing."""
+    outcome = yield
+    report = outcome.get_result()
+    strict = os.environ.get("FLEET_TEST_STRICT") == "1"
+    if not (strict and report.skipped) or item.get_closest_marker("hardware"):
+        return
+    if not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped where no skip is permitted: {report.longrepr}"
