@@ -2,8 +2,12 @@
 // Distributed under the terms of the Modified BSD License.
 
 /**
- * Bundles src/timeline for pages without JupyterLab: an ES module and its style sheet,
- * into the Hub's assets. Run `tsc -p .` first; the same sources give the same bytes.
+ * Bundles src/timeline for pages without JupyterLab: one script that puts its exports
+ * into `FleetTimeline`, and its style sheet. The Hub includes both into its pages, so
+ * that a page needs nobody to serve them; hence a plain script, which can be inline.
+ *
+ * Run `tsc -p .` first. The same sources give the same bytes: the result is kept in
+ * the repository, because a Hub is installed without Node, and a test builds it anew.
  */
 import { copyFile, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -12,9 +16,8 @@ import { fileURLToPath } from 'node:url';
 import { rspack } from '@rspack/core';
 
 const here = join(dirname(fileURLToPath(import.meta.url)), '..');
-const target =
-  process.argv[2] ??
-  join(here, '../hub_spawner/fleet_hub/pages/assets/fleet/timeline');
+const assets = '../hub_spawner/fleet_hub/pages/assets/fleet';
+const target = process.argv[2] ?? join(here, assets);
 
 const compiler = rspack({
   mode: 'production',
@@ -25,8 +28,7 @@ const compiler = rspack({
   output: {
     path: target,
     filename: 'timeline.js',
-    library: { type: 'modern-module' },
-    module: true
+    library: { name: 'FleetTimeline', type: 'window' }
   }
 });
 
@@ -37,9 +39,7 @@ compiler.run(async (error, stats) => {
     return;
   }
   await mkdir(target, { recursive: true });
-  await copyFile(
-    join(here, 'style/timeline.css'),
-    join(target, 'timeline.css')
-  );
+  const style = 'timeline.css';
+  await copyFile(join(here, 'style', style), join(target, style));
   compiler.close(() => undefined);
 });

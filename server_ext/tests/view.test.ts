@@ -39,7 +39,7 @@ test('a step that is under way grows with the clock, the others do not', () => {
   const waiting = aTimeline(anAdmission().slice(0, 2), { machine: null });
   const early = view(waiting, TEN + 10_000);
   const late = view(waiting, TEN + 70_000);
-  assert.equal(statuses(late), 'done current pending pending pending');
+  assert.equal(statuses(late), 'done now todo todo todo');
   assert.deepEqual(seconds(early), [0, 10, null, null, null]);
   assert.deepEqual(seconds(late), [0, 70, null, null, null]);
 });
@@ -55,7 +55,7 @@ test('a machine that hands the workload back makes it wait a second time', () =>
     anEvent(4, 170, 'queued', { explanation: { reason: 'agent_rejected' } })
   ];
   const shown = view(aTimeline(events), TEN + 200_000);
-  assert.equal(statuses(shown), 'done current pending pending pending');
+  assert.equal(statuses(shown), 'done now todo todo todo');
   assert.equal(shown.steps[1]?.seconds, 190);
   assert.equal(shown.steps[1]?.explanation?.reason, 'agent_rejected');
 });
@@ -66,7 +66,7 @@ test('a start that fails fails in the phase that it had reached', () => {
     anEvent(5, 190, 'failed', { explanation: { reason: 'disk_full' } })
   ];
   const shown = view(aTimeline(events), TEN + 900_000);
-  assert.equal(statuses(shown), 'done done done failed pending');
+  assert.equal(statuses(shown), 'done done done failed todo');
   assert.equal(shown.steps[3]?.seconds, 26);
   assert.equal(shown.steps[3]?.explanation?.reason, 'disk_full');
 });
@@ -77,13 +77,13 @@ test('a refusal ends the first phase', () => {
     anEvent(2, 0, 'refused', { explanation: { reason: 'not_in_audience' } })
   ];
   const shown = view(aTimeline(events), TEN);
-  assert.equal(statuses(shown), 'failed pending pending pending pending');
+  assert.equal(statuses(shown), 'failed todo todo todo todo');
 });
 
 test('a machine that goes silent during a start holds the phase', () => {
   const events = [...anAdmission().slice(0, 4), anEvent(5, 190, 'unknown')];
   const shown = view(aTimeline(events), TEN + 300_000);
-  assert.equal(statuses(shown), 'done done done held pending');
+  assert.equal(statuses(shown), 'done done done held todo');
 });
 
 test('what came after ready is told apart and takes nothing of the admission', () => {
@@ -143,12 +143,12 @@ test('a state and a kind of a newer controller do not break the phases', () => {
     { ...anEvent(4, 170, 'placed'), state: 'dreaming', kind: 'dreamt' }
   ] as ReturnType<typeof anAdmission>;
   const shown = view(aTimeline(events, { state: 'placed' }), TEN + 180_000);
-  assert.equal(statuses(shown), 'done done current pending pending');
+  assert.equal(statuses(shown), 'done done now todo todo');
 });
 
 test('no events at all give five rows and no number', () => {
   const shown = view(aTimeline([], { phase: 'asked' }), TEN);
-  assert.equal(statuses(shown), 'current pending pending pending pending');
+  assert.equal(statuses(shown), 'now todo todo todo todo');
   assert.equal(shown.totalSeconds, null);
 });
 

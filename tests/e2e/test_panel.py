@@ -92,7 +92,7 @@ class Lab:
     @property
     def headline(self) -> Locator:
         """The sentence that stands first."""
-        return self.panel.locator(".fleet-headline")
+        return self.panel.locator(".fleet-Timeline-headline")
 
     @property
     def status(self) -> Locator:
@@ -336,31 +336,31 @@ def test_a_controller_that_dies_leaves_the_last_data_and_an_honest_line(
     lab.open()
     peer.go_away()
     try:
-        expect(lab.panel.locator(".fleet-notice")).to_have_text(
+        expect(lab.panel.locator(".fleet-Timeline-notice")).to_have_text(
             re.compile("The fleet.s controller does not answer.")
         )
-        expect(lab.panel.locator(".fleet-heard")).to_have_text(
+        expect(lab.panel.locator(".fleet-Timeline-heard")).to_have_text(
             re.compile(r"Last heard \d+ s ago · trying again")
         )
         expect(lab.status).to_have_text("? Admission: no answer")
-        expect(lab.panel.locator(".fleet-step")).to_have_count(5)
+        expect(lab.panel.locator(".fleet-Timeline-step")).to_have_count(5)
         lab.photograph("away")
         assert lab.violations() == []
     finally:
         peer.come_back()
 
-    expect(lab.panel.locator(".fleet-notice")).to_have_count(0)
-    expect(lab.panel.locator(".fleet-heard")).to_contain_text("live")
+    expect(lab.panel.locator(".fleet-Timeline-notice")).to_have_count(0)
+    expect(lab.panel.locator(".fleet-Timeline-heard")).to_contain_text("live")
 
 
 def test_a_browser_without_network_says_so(lab: Lab) -> None:
     """Offline is another thing than a dead controller; the last data stay."""
     lab.open()
     lab.page.context.set_offline(True)
-    expect(lab.panel.locator(".fleet-notice")).to_have_text("You are offline.")
-    expect(lab.panel.locator(".fleet-step")).to_have_count(5)
+    expect(lab.panel.locator(".fleet-Timeline-notice")).to_have_text("You are offline.")
+    expect(lab.panel.locator(".fleet-Timeline-step")).to_have_count(5)
     lab.page.context.set_offline(False)
-    expect(lab.panel.locator(".fleet-heard")).to_contain_text("live")
+    expect(lab.panel.locator(".fleet-Timeline-heard")).to_contain_text("live")
 
 
 def test_a_wait_shows_who_is_ahead_and_what_would_help(
@@ -380,7 +380,7 @@ def test_a_wait_shows_who_is_ahead_and_what_would_help(
     current = lab.panel.locator('[aria-current="step"]')
     expect(current).to_contain_text("Waiting in line")
     expect(current).to_contain_text("held by somebody else with no known end")
-    took = current.locator("summary .fleet-took")
+    took = current.locator("summary .fleet-Timeline-took")
     before = took.inner_text()
     expect(took).not_to_have_text(before)
     lab.photograph("waiting")
@@ -415,7 +415,7 @@ def test_motion_colour_and_direction_are_the_readers_choice(
     lab.open()
     story = Story(began_seconds_ago=100).then(0, "queued", "waiting")
     peer.say(story.document(position=1))
-    glyph = lab.panel.locator('[data-status="current"] .fleet-glyph')
+    glyph = lab.panel.locator('[data-status="now"] .fleet-Timeline-glyph')
     animation = "glyph => getComputedStyle(glyph).animationName"
     expect(glyph).to_be_visible()
     assert glyph.evaluate(animation) == "fleet-pulse"
@@ -428,7 +428,10 @@ def test_motion_colour_and_direction_are_the_readers_choice(
 
     lab.page.evaluate("() => { document.documentElement.dir = 'rtl'; }")
     lab.photograph("right-to-left")
-    mark, label = glyph.bounding_box(), lab.panel.locator(".fleet-label").nth(1)
+    mark, label = (
+        glyph.bounding_box(),
+        lab.panel.locator(".fleet-Timeline-label").nth(1),
+    )
     box = label.bounding_box()
     assert mark is not None
     assert box is not None
@@ -442,7 +445,7 @@ def test_a_token_that_was_revoked_is_told_with_what_to_do(
     lab.open()
     peer.revoke()
     try:
-        expect(lab.panel.locator(".fleet-notice")).to_contain_text(
+        expect(lab.panel.locator(".fleet-Timeline-notice")).to_contain_text(
             "Restart the server to see its admission timeline."
         )
         lab.photograph("no-permission")
@@ -452,7 +455,7 @@ def test_a_token_that_was_revoked_is_told_with_what_to_do(
 
     lab.panel.get_by_role("button", name="Try now").click()
 
-    expect(lab.panel.locator(".fleet-notice")).to_have_count(0)
+    expect(lab.panel.locator(".fleet-Timeline-notice")).to_have_count(0)
 
 
 def test_without_a_hub_the_status_bar_is_silent_and_the_panel_says_why(
@@ -465,7 +468,7 @@ def test_without_a_hub_the_status_bar_is_silent_and_the_panel_says_why(
     ):
         lab = Lab(page=page, peer=peer)
         page.keyboard.press("Control+Alt+t")
-        expect(lab.panel.locator(".fleet-notice")).to_have_text(
+        expect(lab.panel.locator(".fleet-Timeline-notice")).to_have_text(
             "This server was not started by a JupyterHub with admission control."
         )
         expect(lab.status).to_be_hidden()

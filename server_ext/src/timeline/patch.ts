@@ -15,7 +15,7 @@ export class Children {
   put<Name extends keyof HTMLElementTagNameMap>(
     name: Name,
     key: string,
-    className = `fleet-${key}`
+    className = `fleet-Timeline-${key}`
   ): HTMLElementTagNameMap[Name] {
     let child = this._find(name, key);
     if (!child) {

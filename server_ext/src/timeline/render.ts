@@ -37,8 +37,8 @@ export interface IRenderOptions {
 
 const GLYPHS: Readonly<Record<StepStatus, string>> = {
   done: '✓',
-  current: '●',
-  pending: '○',
+  now: '●',
+  todo: '○',
   failed: '✕',
   held: '‖'
 };
@@ -122,8 +122,12 @@ function drawSpent(parts: Children, { shown, words }: IDrawing): void {
   // The same in words stands above it.
   setAttribute(bar, 'aria-hidden', 'true');
   const segments = new Children(bar);
-  const waiting = segments.put('span', 'waiting', 'fleet-bar-waiting');
-  const starting = segments.put('span', 'starting', 'fleet-bar-starting');
+  const waiting = segments.put('span', 'waiting', 'fleet-Timeline-bar-waiting');
+  const starting = segments.put(
+    'span',
+    'starting',
+    'fleet-Timeline-bar-starting'
+  );
   waiting.style.flexGrow = String(Math.round(shown.waitingSeconds));
   starting.style.flexGrow = String(Math.round(shown.startingSeconds));
 }
@@ -132,14 +136,15 @@ function drawSteps(parts: Children, drawing: IDrawing): void {
   const { workload, generation } = drawing.timeline;
   // Another start has rows of its own, none of them opened by anybody yet.
   const key = `steps-${workload}-${generation}`;
-  const list = parts.put('ol', key, 'fleet-steps');
+  const list = parts.put('ol', key, 'fleet-Timeline-steps');
   const rows = new Children(list);
   for (const step of drawing.shown.steps) {
-    const row = rows.put('li', step.phase, 'fleet-step');
+    const row = rows.put('li', step.phase, 'fleet-Timeline-step');
     const isNow =
       step.phase === drawing.shown.at &&
       step.status !== 'done' &&
-      step.status !== 'pending';
+      step.status !== 'todo';
+    setAttribute(row, 'data-phase', step.phase);
     setAttribute(row, 'data-status', step.status);
     setAttribute(row, 'aria-current', isNow ? 'step' : null);
     drawStep(new Children(row), step, drawing, isNow);
@@ -225,9 +230,9 @@ function drawFacts(list: HTMLElement, step: IStep, drawing: IDrawing): void {
   const { words } = drawing;
   const facts = new Children(list);
   if (step.began !== null) {
-    const term = facts.put('dt', 'began-term', 'fleet-term');
+    const term = facts.put('dt', 'began-term', 'fleet-Timeline-term');
     setText(term, words.trans.__('began'));
-    const fact = facts.put('dd', 'began', 'fleet-fact');
+    const fact = facts.put('dd', 'began', 'fleet-Timeline-fact');
     const inside = new Children(fact);
     drawTime(inside, 'when', step.began, when(step.began, drawing), words);
     inside.end();
@@ -258,8 +263,8 @@ function drawWhy(
 
 function fact(facts: Children, key: string, term: string, text: string): void {
   if (text) {
-    facts.text('dt', `${key}-term`, term, 'fleet-term');
-    facts.text('dd', key, text, 'fleet-fact');
+    facts.text('dt', `${key}-term`, term, 'fleet-Timeline-term');
+    facts.text('dd', key, text, 'fleet-Timeline-fact');
   }
 }
 
@@ -272,7 +277,7 @@ function drawSince(parts: Children, drawing: IDrawing): void {
   const events = shown.since.slice(-MOST_ROWS);
   const rows = listOf(parts, 'since', words.trans.__('Since then'), events);
   for (const event of events) {
-    const row = rows.put('li', String(event.seq), 'fleet-row');
+    const row = rows.put('li', String(event.seq), 'fleet-Timeline-row');
     setAttribute(row, 'data-kind', event.kind);
     drawEvent(new Children(row), event, drawing);
   }
@@ -322,7 +327,7 @@ function drawLimits(parts: Children, { timeline, words, now }: IDrawing): void {
   const lines = words.limits(timeline.limits, now);
   const rows = listOf(parts, 'limits', words.trans.__('Limits'), lines);
   for (const limit of lines) {
-    const row = rows.put('li', limit.key, 'fleet-row');
+    const row = rows.put('li', limit.key, 'fleet-Timeline-row');
     const inside = new Children(row);
     const text = inside.put('span', 'label');
     setText(text, limit.text);
@@ -349,7 +354,12 @@ function drawRuns(parts: Children, { shown, words }: IDrawing): void {
   inside.text('summary', 'title', title);
   const rows = new Children(inside.put('ul', 'list'));
   for (const run of shown.runs.slice(0, MOST_ROWS)) {
-    rows.text('li', String(run.generation), words.run(run), 'fleet-row');
+    rows.text(
+      'li',
+      String(run.generation),
+      words.run(run),
+      'fleet-Timeline-row'
+    );
   }
   rows.end();
   inside.end();
@@ -366,11 +376,16 @@ function listOf(
     // A list that is not in the page takes the rows that are never put.
     return new Children(document.createElement('ul'));
   }
-  const heading = parts.text('p', `${key}-title`, title, 'fleet-title');
+  const heading = parts.text(
+    'p',
+    `${key}-title`,
+    title,
+    'fleet-Timeline-title'
+  );
   if (heading) {
     setAttribute(heading, 'aria-hidden', 'true');
   }
-  const list = parts.put('ul', key, 'fleet-list');
+  const list = parts.put('ul', key, 'fleet-Timeline-list');
   setAttribute(list, 'aria-label', title);
   return new Children(list);
 }
@@ -379,7 +394,9 @@ function drawSkeleton(parts: Children): void {
   const list = parts.put('div', 'skeleton');
   setAttribute(list, 'aria-hidden', 'true');
   const rows = new Children(list);
-  PHASES.forEach(phase => rows.put('span', phase, 'fleet-skeleton-row'));
+  PHASES.forEach(phase =>
+    rows.put('span', phase, 'fleet-Timeline-skeleton-row')
+  );
   rows.end();
 }
 
@@ -389,7 +406,7 @@ function drawActions(parts: Children, actions: readonly IAction[]): void {
   }
   const bar = new Children(parts.put('div', 'actions'));
   for (const action of actions) {
-    const button = bar.put('button', action.key, 'fleet-action');
+    const button = bar.put('button', action.key, 'fleet-Timeline-action');
     button.type = 'button';
     setText(button, action.label);
     button.onclick = action.run;

@@ -26,7 +26,7 @@ export const PHASES: readonly Phase[] = [
 ];
 
 /** How far a phase is; `held`: nobody knows, because its machine is silent. */
-export type StepStatus = 'done' | 'current' | 'pending' | 'failed' | 'held';
+export type StepStatus = 'done' | 'now' | 'todo' | 'failed' | 'held';
 
 /** One of the five phases. */
 export interface IStep {
@@ -160,7 +160,7 @@ function stepOf(
   const status = statusOf(phase, at, timeline.state);
   const taken = mine.reduce((sum, visit) => sum + visit.seconds, 0);
   const skipped = status === 'done' && !timeline.truncated;
-  const isTimed = phase !== 'ready' && status !== 'pending';
+  const isTimed = phase !== 'ready' && status !== 'todo';
   return {
     phase,
     status,
@@ -175,7 +175,7 @@ function stepOf(
 function statusOf(phase: Phase, at: Phase, state: State): StepStatus {
   const distance = PHASES.indexOf(phase) - PHASES.indexOf(at);
   if (distance !== 0) {
-    return distance < 0 ? 'done' : 'pending';
+    return distance < 0 ? 'done' : 'todo';
   }
   if (phase === 'ready') {
     // It was ready, whatever came later; that is told below the phases.
@@ -184,7 +184,7 @@ function statusOf(phase: Phase, at: Phase, state: State): StepStatus {
   if (state === 'unknown') {
     return 'held';
   }
-  return ENDED.has(state) ? 'failed' : 'current';
+  return ENDED.has(state) ? 'failed' : 'now';
 }
 
 function explanationOf(

@@ -161,7 +161,7 @@ export class Words {
       case 'waiting':
         return trans.__('Waiting in line');
       case 'placed':
-        return machine && step.status !== 'pending'
+        return machine && step.status !== 'todo'
           ? trans.__('Placed on %1', machine)
           : trans.__('Placed on a machine');
       case 'starting':
@@ -188,8 +188,8 @@ export class Words {
     const { trans } = this;
     return {
       done: trans.__('done'),
-      current: trans.__('now'),
-      pending: trans.__('not yet'),
+      now: trans.__('now'),
+      todo: trans.__('not yet'),
       failed: trans.__('ended here'),
       held: trans.__('no answer')
     }[status];
