@@ -120,7 +120,8 @@ class AttendedStart:
 
     def _note_place_in_line(self, update: Update) -> None:
         if update.event.state not in IN_LINE:
-            self._in_line_since = None
+            # Its turn came before the park arrived: there is nothing to park.
+            self._in_line_since, self._parking = None, False
         elif self._in_line_since is None:
             # An agent said no: it is back in the line, with a new wait before it.
             self._in_line_since = self._clock()

@@ -70,6 +70,10 @@ class FleetSpawner(FleetSettings, Spawner):
     def _options_from_form(self) -> Any:
         return choices.from_form
 
+    @default("progress_ready_hook")
+    def _progress_ready_hook(self) -> Any:
+        return FleetSpawner.tell_ready
+
     @default("apply_user_options")
     def _apply_user_options(self) -> Any:
         return FleetSpawner.check_choice
@@ -329,6 +333,20 @@ class FleetSpawner(FleetSettings, Spawner):
             generation = await asyncio.shield(self._generation)
         async for event in follow(self.controller, self.key, generation):
             yield event
+
+    def tell_ready(self, ready_event: dict[str, Any]) -> dict[str, Any]:
+        """Return the stream's last event; JupyterHub takes a cancelled start for ready.
+
+        A page that believed it would follow the proxy to whatever else answers there.
+        """
+        if not self._in_flight:
+            return ready_event
+        return {
+            "progress": 100,
+            "failed": True,
+            "message": "The start was cancelled.",
+            "fleet": {"cancelled": True},
+        }
 
     async def fleet_view(self) -> ServerView:
         """Return what the Hub's pages show of this server; never raises."""

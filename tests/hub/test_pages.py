@@ -200,6 +200,24 @@ async def test_the_stream_replays_the_start_to_each_page(
         assert events[-1]["html_message"] == "It broke."
 
 
+async def test_the_stream_of_a_cancelled_start_does_not_call_it_ready(
+    ada: Visitor, controller: ScriptedController
+) -> None:
+    """JupyterHub does, and pages would follow the proxy to some other server."""
+    _, link = await start_from_form(ada, controller, "spawn/ada/lab")
+    stream = asyncio.ensure_future(
+        ada.send("GET", ada.hub_url("api/users/ada/servers/lab/progress"))
+    )
+    await controller.timelines.get()
+    status, _, _ = await ada.api("DELETE", "users/ada/servers/lab")
+    last = events_of((await stream).text)[-1]
+    assert status == 204
+    assert "ready" not in last
+    assert last["failed"]
+    assert last["message"] == "The start was cancelled."
+    await link.gone.wait()
+
+
 async def test_a_parked_server_s_page_shows_the_place_and_the_way_out(
     hub: Any, ada: Visitor, controller: ScriptedController
 ) -> None:
@@ -231,9 +249,8 @@ async def test_a_failed_start_says_why_and_how_far_it_came(
     await link.end(OutcomeKind.FAILED, "The disk is full.", reason=Reason.DISK_FULL)
     await link.gone.wait()
     page = await ada.get("spawn-pending/ada")
-    while "Starting your server" in page.says():
+    while "Your server did not start" not in page.says():
         page = await ada.get("spawn-pending/ada")
-    assert "Your server did not start" in page.says()
     assert "The disk is full." in page.says()
     assert "(disk_full)" not in page.says()
     rows = page.soup.select(".fleet-row")

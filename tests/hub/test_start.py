@@ -132,6 +132,27 @@ async def test_waiting_longer_than_the_hold_parks_the_start(
 
 
 @pytest.mark.parametrize("hub", [{"queue_hold": 0.2}], indirect=True)
+async def test_a_turn_that_comes_while_the_start_is_parked_is_taken(
+    hub: Any, ada: Visitor, controller: ScriptedController, notebook_url: str
+) -> None:
+    """The park crossed the placement on the wire: the start goes on, and says no more."""
+    answer, link = await begin(ada, controller)
+    await link.tell(State.QUEUED)
+    await link.parked.wait()
+    link.parked.clear()
+    await link.tell(State.PLACED)
+    await controller.stop()
+    await controller.start()
+    again = await controller.links.get()
+    await again.tell(State.READY)
+    await again.end(OutcomeKind.READY, url=notebook_url)
+    status, _, _ = await answer
+
+    assert status == 201
+    assert not again.parked.is_set()
+
+
+@pytest.mark.parametrize("hub", [{"queue_hold": 0.2}], indirect=True)
 async def test_a_parked_server_starts_again_without_a_body(
     ada: Visitor, controller: ScriptedController, hub: Any, notebook_url: str
 ) -> None:

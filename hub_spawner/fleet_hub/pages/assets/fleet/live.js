@@ -8,6 +8,7 @@
   const drawing = window.FleetTimeline;
   const data = view.dataset;
   const SILENCE_MS = 45000;
+  const CANCELLED_MS = 2500;
   const title = document.title;
   let doc = JSON.parse(document.getElementById("fleet-document").textContent);
   let heard = Date.now();
@@ -47,6 +48,13 @@
     source.onmessage = (message) => {
       const event = JSON.parse(message.data);
       heard = Date.now();
+      if (event.fleet && event.fleet.cancelled) {
+        source.close();
+        note("The start was cancelled.");
+        // For a second JupyterHub still takes it for a running server.
+        reloadIn(CANCELLED_MS);
+        return;
+      }
       if (event.fleet) take(event.fleet.timeline, event.fleet.event ? [event.fleet.event] : []);
       if (event.ready || event.failed) {
         source.close();
