@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any, Self
@@ -48,6 +49,7 @@ class OtherAgent:
                 "FLEET_TEST_ENVIRONMENTS": str(SHARED),
             },
             limit=1 << 20,
+            start_new_session=True,
         )
         return self
 
@@ -58,7 +60,8 @@ class OtherAgent:
     async def kill(self) -> None:
         """Kill it, as kill -9 does."""
         if self._process is not None and self._process.returncode is None:
-            self._process.kill()
+            # Its view of the machine may be a process of its own, before it.
+            os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.communicate()
 
     async def say(self, **command: Any) -> None:
