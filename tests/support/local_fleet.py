@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -17,9 +16,6 @@ from threading import Thread
 import psutil
 from native_fleet import share_downloads
 from plain_hub import REPOSITORY, free_port
-
-from fleet_hub.local_services import HUB_PORT, PROXY_PORT
-from fleet_hub.places import DEFAULT_CONTROLLER_PORT
 
 
 END_SECONDS = 60
@@ -69,19 +65,6 @@ def _names(process: psutil.Process, data: Path) -> bool:
 
 
 @contextmanager
-def usual_ports_taken() -> Iterator[None]:
-    """Listen on the ports that a fleet takes by itself, where they are free.
-
-    So it chooses others, and two tests on one machine do not race for the usual ones.
-    """
-    with ExitStack() as stack:
-        for port in (HUB_PORT, PROXY_PORT, DEFAULT_CONTROLLER_PORT):
-            with suppress(OSError):
-                stack.enter_context(socket.create_server(("127.0.0.1", port)))
-        yield
-
-
-@contextmanager
 def local_fleet(folder: Path) -> Iterator[LocalFleet]:
     """Run ``jupyter-fleet run`` with its data in *folder*, until the block ends.
 
@@ -99,7 +82,6 @@ def local_fleet(folder: Path) -> Iterator[LocalFleet]:
         "--owner=ada",
     ]
     with (
-        usual_ports_taken(),
         (folder / "run.log").open("wb") as log,
         subprocess.Popen(
             command,
