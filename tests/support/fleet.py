@@ -543,8 +543,8 @@ class Fleet:
         """Note all processes of this fleet: killed parents lose their children."""
         roots = [self._hub, *(machine.process for machine in self.machines.values())]
         for root in roots:
-            if root is None:
-                continue
+            if root is None or root.poll() is not None:
+                continue  # its process id may be somebody else's by now
             with suppress(psutil.Error):
                 process = psutil.Process(root.pid)
                 for each in [process, *process.children(recursive=True)]:
