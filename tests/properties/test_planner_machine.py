@@ -38,9 +38,10 @@ from scheduling_builders import (
 from fleet_contracts.catalog import Profile, Quota
 from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.decisions import Placement, Wait
-from fleet_hub.scheduling.planner import NOTICEABLE_SECONDS, Planner
+from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import MachineState, Waiting
 from fleet_hub.scheduling.telling import waits
+from fleet_hub.scheduling.turns import NOTICEABLE_SECONDS
 
 
 USERS = tuple(
@@ -334,7 +335,7 @@ class FleetUnderFire(RuleBasedStateMachine):
         """A look at everybody finds nothing that the events did not bring up."""
         for waiter in self.planner.waiters.values():
             assert waiter.workload in self.told
-            if self.planner.quota_of(waiter) is not None:
+            if self.planner.quotas.exceeded_by(waiter) is not None:
                 assert waiter.found is None
                 continue
             interest = waiter.interest

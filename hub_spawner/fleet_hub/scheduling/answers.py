@@ -83,13 +83,16 @@ def machine_reason(
 
 def resources_of(entry: Entry, request: Request, amounts: Vector) -> Resources:
     """Return *amounts* as resources, with the UUIDs of free devices of each type."""
+    wanted = amounts[FIRST_TYPE:]
     taken = {
         uuid
         for allocation in entry.allocations.values()
         for uuid in allocation.resources.devices
     }
     devices: list[str] = []
-    for offset, kind in enumerate(entry.signature.types):
+    for count, kind in zip(wanted, entry.signature.types, strict=True):
+        if not count:
+            continue
         free = sorted(
             device.uuid
             for device in entry.machine.facts.devices
@@ -98,7 +101,7 @@ def resources_of(entry: Entry, request: Request, amounts: Vector) -> Resources:
             and device.uuid not in taken
             and type_of(device) == kind
         )
-        devices += free[: amounts[FIRST_TYPE + offset]]
+        devices += free[:count]
     return Resources(
         cpu_milli=request.chosen.cpu_milli,
         memory_bytes=request.chosen.memory_bytes,

@@ -13,12 +13,13 @@ from typing import Final
 
 from fleet_contracts.catalog import Catalog, Profile, ResourceClass
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_contracts.selection import Selection, select_runtime
+from fleet_contracts.selection import Selection, runtime_spec, select_runtime
 from fleet_contracts.workloads import (
     Choice,
     DriverName,
     ModelVerdict,
     Principal,
+    RuntimeSpec,
     WorkloadKind,
 )
 from fleet_hub.scheduling.quotas import exceeds_ever
@@ -42,6 +43,18 @@ class Request:
     catalog_digest: str
     selections: Mapping[DriverName, Selection] = field(repr=False)
     """What the one selector answers for each driver."""
+    specs: dict[DriverName, RuntimeSpec] = field(default_factory=dict, repr=False)
+
+    def spec(self, driver: DriverName) -> RuntimeSpec:
+        """Return what an agent is handed for *driver*, which serves the request."""
+        if driver not in self.specs:
+            self.specs[driver] = runtime_spec(
+                self.selections[driver],
+                accelerator=self.chosen.accelerator,
+                driver=driver,
+                catalog_digest=self.catalog_digest,
+            )
+        return self.specs[driver]
 
 
 def read_choice(

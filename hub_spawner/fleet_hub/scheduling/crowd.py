@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
 
 from fleet_hub.scheduling.fleet import Fleet, Interest
+from fleet_hub.scheduling.line import Place
 from fleet_hub.scheduling.pools import Pool
 from fleet_hub.scheduling.waiter import Waiter
 
@@ -14,32 +16,32 @@ class Crowd:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._members: dict[Interest, dict[str, Waiter]] = {}
+        self._places: dict[Interest, list[tuple[Place, Waiter]]] = {}
         self._by_pool: dict[Pool, dict[Interest, None]] = {}
         self._by_pin: dict[str, dict[Interest, None]] = {}
 
-    def join(self, waiter: Waiter) -> None:
-        """Add *waiter* under its interest."""
+    def join(self, waiter: Waiter, place: Place) -> None:
+        """Add *waiter*, who has this place."""
         interest = waiter.interest
-        if interest not in self._members:
-            self._members[interest] = {}
+        if interest not in self._places:
+            self._places[interest] = []
             for table in self._tables(interest):
                 table[interest] = None
-        self._members[interest][waiter.workload] = waiter
+        insort(self._places[interest], (place, waiter))
 
-    def leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: Waiter, place: Place) -> None:
         """Take *waiter* out."""
         interest = waiter.interest
-        members = self._members[interest]
-        del members[waiter.workload]
-        if not members:
-            del self._members[interest]
+        places = self._places[interest]
+        del places[bisect_left(places, (place,))]
+        if not places:
+            del self._places[interest]
             for table in self._tables(interest):
                 del table[interest]
 
-    def members(self, interest: Interest) -> ItemsView[str, Waiter]:
-        """Return who has this interest."""
-        return self._members[interest].items()
+    def alike(self, interest: Interest) -> Sequence[tuple[Place, Waiter]]:
+        """Return those with this interest, in line order, as of now."""
+        return tuple(self._places[interest])
 
     def touched_by(
         self, fleet: Fleet, machines: Iterable[str]

@@ -82,7 +82,7 @@ def _judge(planner: Planner, waiter: Waiter) -> Verdict:
     never = never_answer(planner.fleet, interest, waiter)
     if never is not None:
         return _refused(never)
-    waiter.quota = planner.quota_of(waiter)
+    waiter.quota = planner.quotas.exceeded_by(waiter)
     if waiter.quota is None:
         found, _ = planner.seek(waiter)
         if found is not None and found.start <= planner.now:

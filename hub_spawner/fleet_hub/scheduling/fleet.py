@@ -71,11 +71,8 @@ class Interest:
     views: tuple[View, ...]
     view_of: Mapping[Pool, View]
     parts: tuple[Part, ...]
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether no machine will ever do, as things are; asked of a fleet with some."""
-        return all(part.outlook.hopeless for part in self.parts)
+    hopeless: bool
+    """Whether no machine will ever do, as things are; asked of a fleet with some."""
 
 
 class Fleet:
@@ -245,6 +242,12 @@ class Fleet:
         """Return what the asker would need on this machine; empty: it cannot be."""
         if interest.pin is not None and interest.pin.machine != entry.machine.name:
             return ()
+        if interest.pin is None:
+            for pool in reversed(entry.pools):
+                # An owner's own machines come with what only the owner may do.
+                if pool in interest.view_of:
+                    return interest.view_of[pool].horizon.needs
+            return ()
         outlook = self.outlook_on(interest, entry)
         return outlook.needs if outlook.placeable else ()
 
@@ -342,6 +345,7 @@ def _interest(
         views=tuple(views),
         view_of={view.horizon.pool: view for view in views},
         parts=parts,
+        hopeless=all(part.outlook.hopeless for part in parts),
     )
 
 
@@ -371,10 +375,12 @@ def _tightest(
     soonest = horizon.soonest(now, excluded)
     if soonest is None or soonest.start > now:
         return
+    entries, needs = horizon.pool.entries, horizon.needs
     fits = (
         ((int(view.spared), *score), name, horizon)
-        for score, name in horizon.pool.tightest(horizon.needs)
-        if name not in excluded and horizon.start_on(name, now) <= now
+        for score, name in horizon.pool.tightest(needs)
+        if name not in excluded
+        and (entries[name].has_room(needs) or horizon.start_on(name, now) <= now)
     )
     yield from islice(fits, 1 + MOST_RUNNERS_UP)
 

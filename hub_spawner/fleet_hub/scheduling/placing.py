@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_contracts.selection import runtime_spec
 from fleet_contracts.workloads import Accelerator
 from fleet_hub.scheduling.answers import resources_of
 from fleet_hub.scheduling.decisions import Placement
@@ -34,12 +33,7 @@ def placement_of(
         workload=waiter.workload,
         machine=entry.machine.name,
         driver=driver,
-        runtime=runtime_spec(
-            request.selections[driver],
-            accelerator=accelerator,
-            driver=driver,
-            catalog_digest=request.catalog_digest,
-        ),
+        runtime=request.spec(driver),
         class_name=request.chosen.name,
         resources=resources,
         limit_seconds=request.limit_seconds,

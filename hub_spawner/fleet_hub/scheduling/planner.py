@@ -14,11 +14,9 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
 
 from fleet_contracts.catalog import Catalog
 from fleet_contracts.reasons import Explanation
-from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request, resolve
 from fleet_hub.scheduling.crowd import Crowd
 from fleet_hub.scheduling.decisions import Placement, Plan, Refusal
@@ -28,24 +26,13 @@ from fleet_hub.scheduling.placing import placement_of, promised_allocation
 from fleet_hub.scheduling.pools import SLACK_SECONDS, Found
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.promises import Promises, broken
-from fleet_hub.scheduling.quotas import (
-    Totals,
-    asked_amounts,
-    held_amounts,
-    quota_in_use,
-)
-from fleet_hub.scheduling.shares import capacity_of, used_by
+from fleet_hub.scheduling.quota_watch import QuotaWatch
+from fleet_hub.scheduling.shares import Ledger, capacity_of
 from fleet_hub.scheduling.snapshot import Allocation, MachineState, Usage, Waiting
 from fleet_hub.scheduling.survey import never_answer
 from fleet_hub.scheduling.trouble import Context
+from fleet_hub.scheduling.turns import MOST_PROMISES, NOTICEABLE_SECONDS, Turns
 from fleet_hub.scheduling.waiter import Waiter
-
-
-MOST_PROMISES: Final = 1000
-"""Promises kept at once: who comes after them waits without a time."""
-
-NOTICEABLE_SECONDS: Final = 1.0
-"""An earlier time by less than this is not worth moving a promise for."""
 
 
 class Planner:
@@ -60,16 +47,18 @@ class Planner:
         )
         self.line = Line(catalog)
         self.waiters: dict[str, Waiter] = {}
-        self.held = Totals()
+        self.quotas = QuotaWatch(catalog, self.line, self.waiters)
         self.promises = Promises(self.fleet, self.line, self.waiters)
         self.usage: Mapping[int, Usage] = {}
         self._requests: dict[object, Request] = {}
         self._crowd = Crowd()
-        self._bound: dict[tuple[bool, str], set[str]] = {}
-        """Who waits under the quotas of each user (True) and group (False)."""
         self._structure = -1
+        self._use: Ledger | None = None
+        self._use_of = -1
         self._ranked_at: float | None = None
         self._changed: set[str] = set()
+        self._doubted: set[str] = set()
+        """Machines on which a promise may have lost its ground."""
         self._pending: set[str] = set()
         self._alarms: list[tuple[float, str, str]] = []
         self._placements: list[Placement] = []
@@ -82,18 +71,19 @@ class Planner:
         old = self.fleet.entries.get(machine.name)
         before = [] if old is None else list(old.allocations.values())
         entry = self.fleet.put(machine)
-        self._count(before, entry.allocations.values())
+        self._follow(before, entry.allocations.values())
         for allocation in entry.allocations.values():
             self._watch(allocation.ends_by, machine.name)
         until = machine.quarantined_until
         if until is not None:
             heapq.heappush(self._alarms, (until, machine.name, ""))
-        self._changed.add(machine.name)
+        self._doubt(machine.name)
 
     def remove_machine(self, name: str) -> None:
         """A machine was taken out of the fleet."""
-        self._count(self.fleet.remove(name).allocations.values(), ())
-        self._changed.add(name)
+        gone = self.fleet.remove(name).allocations.values()
+        self._follow(gone, ())
+        self._doubt(name)
 
     def release(self, machine: str, workload: str) -> None:
         """A machine confirmed that nothing of *workload* runs there any more."""
@@ -101,7 +91,7 @@ class Planner:
         allocation = entry.allocations.get(workload)
         if allocation is not None:
             entry.release(workload)
-            self._count([allocation], ())
+            self._follow([allocation], ())
             self._changed.add(machine)
 
     def ask(self, waiting: Waiting) -> None:
@@ -115,15 +105,14 @@ class Planner:
                 Refusal(workload=waiting.workload, explanation=request)
             )
             return
-        promise = waiting.promise if old is None else old.promise
         waiter = self._waiter(waiting, request)
-        waiter.promise = promise
+        if old is None or old.request is request:
+            waiter.promise = waiting.promise if old is None else old.promise
+            waiter.lost = broken(_why_again(waiting), None)
         self.waiters[waiting.workload] = waiter
         self.line.join(waiting, request)
-        self._crowd.join(waiter)
-        if self.catalog.quotas:
-            for subject in _subjects(waiting.principal.name, waiting.principal.groups):
-                self._bound.setdefault(subject, set()).add(waiting.workload)
+        self._crowd.join(waiter, self.line.place_of(waiting.workload))
+        self.quotas.join(waiter)
         self._pending.add(waiting.workload)
 
     def leave(self, workload: str) -> None:
@@ -158,10 +147,11 @@ class Planner:
         self._refuse_the_hopeless()
         while self._changed or self._pending:
             changed, self._changed = self._changed, set()
-            for name in sorted(changed):
+            doubted, self._doubted = self._doubted, set()
+            for name in sorted(doubted):
                 self._lose(self.promises.check(name, now))
             pending, self._pending = self._pending, set()
-            for waiter in self._turns(changed, pending):
+            for waiter in self._turns().after(changed, pending):
                 self._take_turn(waiter, changed)
         placements, self._placements = self._placements, []
         refusals, self._refusals = self._refusals, []
@@ -201,47 +191,6 @@ class Planner:
             return found, []
         return self.promises.sooner_for(waiter, interest, found, self.now)
 
-    def quota_of(self, waiter: Waiter) -> Explanation | None:
-        """Return the quota that keeps *waiter* from being placed or promised a place.
-
-        What is promised to others of no lower priority counts as if they held it:
-        otherwise a workload could break the promise of its own user's earlier one.
-        """
-        if not self.catalog.quotas:
-            return None
-        promised = Totals()
-        behind = self.line.place_of(waiter.workload).behind_priority
-        for other in self._bound_with(waiter.waiting.principal):
-            if other is waiter or other.found is None:
-                continue
-            if self.line.place_of(other.workload).behind_priority <= behind:
-                principal = other.waiting.principal
-                promised.add(
-                    principal.name,
-                    principal.groups,
-                    asked_amounts(other.request.chosen),
-                )
-        return quota_in_use(
-            self.catalog,
-            waiter.waiting.principal,
-            waiter.request.chosen,
-            self.held,
-            promised,
-        )
-
-    def _bound_with(self, principal: Principal) -> list[Waiter]:
-        """Return who may share a quota with *principal*, by name of the workload."""
-        names: set[str] = set()
-        for subject in _subjects(principal.name, principal.groups):
-            names |= self._bound.get(subject, set())
-        return [self.waiters[name] for name in sorted(names)]
-
-    def _recheck_quotas(self, principal: Principal) -> None:
-        """Look again at whoever shares a quota with *principal*."""
-        for other in self._bound_with(principal):
-            if other.quota is not None or other.found is not None:
-                self._pending.add(other.workload)
-
     def _waiter(self, waiting: Waiting, request: Request) -> Waiter:
         interest = self.fleet.interest(request, waiting.principal, waiting.pin)
         return Waiter(waiting=waiting, request=request, interest=interest)
@@ -266,23 +215,35 @@ class Planner:
                 self._pending.add(workload)
             elif machine in self.fleet.entries:
                 self.fleet.judge_trouble(machine)
-                self._changed.add(machine)
+                self._doubt(machine)
         if self._ranked_at is None or now - self._ranked_at >= RANKED_EVERY_SECONDS:
             self._rank()
 
     def _rank(self) -> None:
+        """Give everybody their place anew, by what users have had by now."""
+        if self._use is None or self._use_of != self.fleet.structure:
+            # Shares are parts of the whole fleet, which is another one now.
+            self._use_of = self.fleet.structure
+            entries = self.fleet.entries.values()
+            self._use = Ledger(
+                self.usage,
+                now=self.now,
+                capacity=capacity_of(entry.machine for entry in entries),
+                half_life_seconds=self.catalog.shares.half_life_seconds,
+            )
+            for entry in entries:
+                for allocation in entry.allocations.values():
+                    self._use.start(allocation)
         self._ranked_at = self.now
-        entries = self.fleet.entries.values()
-        capacity = capacity_of(entry.machine for entry in entries)
-        used = used_by(
-            self.usage,
-            (item for entry in entries for item in entry.allocations.values()),
-            now=self.now,
-            capacity=capacity,
-            half_life_seconds=self.catalog.shares.half_life_seconds,
-        )
         everybody = [(item.waiting, item.request) for item in self.waiters.values()]
-        self.line.rank(everybody, capacity, used)
+        self.line.rank(everybody, self._use.capacity, self._use.used(self.now))
+        self._gather()
+
+    def _gather(self) -> None:
+        """Arrange everybody anew, after interests or places changed."""
+        self._crowd = Crowd()
+        for workload, waiter in self.waiters.items():
+            self._crowd.join(waiter, self.line.place_of(workload))
 
     def _refuse_the_hopeless(self) -> None:
         """Refuse what no machine will ever run; looked at when the structure changes."""
@@ -290,13 +251,12 @@ class Planner:
         if self._structure != self.fleet.structure:
             self._structure = self.fleet.structure
             names = list(self.waiters)
-            self._crowd = Crowd()
             for waiter in self.waiters.values():
                 waiting = waiter.waiting
                 waiter.interest = self.fleet.interest(
                     waiter.request, waiting.principal, waiting.pin
                 )
-                self._crowd.join(waiter)
+            self._gather()
         for name in sorted(names):
             if name in self.waiters and self.fleet.entries:
                 self._refuse_if_hopeless(self.waiters[name])
@@ -307,28 +267,18 @@ class Planner:
             self._remove(waiter)
             self._refusals.append(Refusal(workload=waiter.workload, explanation=answer))
 
-    def _turns(self, changed: set[str], pending: set[str]) -> list[Waiter]:
-        """Return who could start or start sooner now, in the order of the line."""
-        names = {name for name in pending if name in self.waiters}
-        for machine in changed:
-            names |= self.promises.on_machine(machine)
-        is_full = len(self.promises) >= MOST_PROMISES
-        for interest, machines in self._crowd.touched_by(self.fleet, changed):
-            start = min(
-                self.fleet.start_on(interest, name, self.now) for name in machines
-            )
-            if start == FOREVER:
-                continue
-            soon = start + NOTICEABLE_SECONDS
-            for name, waiter in self._crowd.members(interest):
-                if waiter.start > soon and (
-                    start <= self.now or waiter.found is not None or not is_full
-                ):
-                    names.add(name)
-        return [self.waiters[name] for name in sorted(names, key=self.line.place_of)]
+    def _turns(self) -> Turns:
+        return Turns(
+            fleet=self.fleet,
+            line=self.line,
+            waiters=self.waiters,
+            promises=self.promises,
+            crowd=self._crowd,
+            now=self.now,
+        )
 
     def _take_turn(self, waiter: Waiter, changed: set[str]) -> None:
-        waiter.quota = self.quota_of(waiter)
+        waiter.quota = self.quotas.exceeded_by(waiter)
         if waiter.quota is not None:
             self._withdraw(waiter, broken("quota", None))
             return
@@ -351,16 +301,20 @@ class Planner:
 
     def _improvement(self, waiter: Waiter, changed: set[str]) -> Found | None:
         """Return a better opening on one of the *changed* machines; None: there is none."""
-        interest = waiter.interest
+        sooner = waiter.start - NOTICEABLE_SECONDS
+        own = None if waiter.found is None else waiter.found.machine
         best: Found | None = None
         for name in sorted(changed - waiter.waiting.rejected_by.keys()):
+            if (
+                name != own
+                and self.fleet.start_on(waiter.interest, name, self.now) >= sooner
+            ):
+                continue
             here = self.fleet.on_machine(
-                interest, name, self.now, without=(waiter.workload,)
+                waiter.interest, name, self.now, without=(waiter.workload,)
             )
-            if here is not None and (best is None or here.start < best.start):
-                best = here
-        if best is None or best.start >= waiter.start - NOTICEABLE_SECONDS:
-            return None
+            if here is not None and here.start < sooner:
+                best, sooner = here, here.start
         return best
 
     def _promise(self, waiter: Waiter, found: Found, displaced: list[Waiter]) -> None:
@@ -370,7 +324,7 @@ class Planner:
         else:
             self.promises.make(waiter, found)
         self._after_promise(waiter)
-        self._recheck_quotas(waiter.waiting.principal)
+        self._recheck(waiter)
 
     def _displace(self, by: Waiter, found: Found, others: list[Waiter]) -> None:
         """Promise *found* to *by* in place of *others*, of whom some may keep theirs."""
@@ -381,14 +335,13 @@ class Planner:
         """Their promises lost their ground: they seek another place."""
         for waiter in waiters:
             self._pending.add(waiter.workload)
-            self._recheck_quotas(waiter.waiting.principal)
+            self._recheck(waiter)
 
     def _after_promise(self, waiter: Waiter) -> None:
         """Compare a promise with what was said before, and remember when it is due."""
         start, said = waiter.start, waiter.promise
         if said is not None and start > said + NOTICEABLE_SECONDS:
-            waiter.broken = waiter.lost or broken("restarted", None)
-            waiter.promise = start
+            waiter.broken, waiter.promise = waiter.lost or _no_room(), start
         else:
             waiter.promise = start if said is None else min(said, start)
         waiter.lost = None
@@ -398,10 +351,10 @@ class Planner:
     def _withdraw(self, waiter: Waiter, cause: Explanation | None) -> None:
         """Nothing can be promised to *waiter* any more."""
         if waiter.found is not None:
-            self._recheck_quotas(waiter.waiting.principal)
+            self._recheck(waiter)
         self._free(waiter)
         if waiter.promise is not None:
-            waiter.broken, waiter.promise = cause or broken("restarted", None), None
+            waiter.broken, waiter.promise = cause or _no_room(), None
         waiter.lost = None
 
     def _free(self, waiter: Waiter) -> None:
@@ -429,37 +382,51 @@ class Planner:
         )
         allocation = promised_allocation(waiter, placement, self.now)
         entry.hold(allocation)
-        self._count((), [allocation])
+        self._follow((), [allocation])
         self._watch(allocation.ends_by, found.machine)
         self._remove(waiter, starts=True)
         self._placements.append(placement)
 
     def _remove(self, waiter: Waiter, *, starts: bool = False) -> None:
         self._free(waiter)
+        self._crowd.leave(waiter, self.line.place_of(waiter.workload))
         self.line.leave(waiter.waiting, waiter.request, starts=starts)
+        self.quotas.leave(waiter)
         del self.waiters[waiter.workload]
         self._pending.discard(waiter.workload)
-        self._crowd.leave(waiter)
-        principal = waiter.waiting.principal
-        for subject in _subjects(principal.name, principal.groups):
-            self._bound.get(subject, set()).discard(waiter.workload)
-        self._recheck_quotas(principal)
+        self._recheck(waiter)
 
-    def _count(self, gone: Iterable[Allocation], come: Iterable[Allocation]) -> None:
-        """Follow what users and groups hold; who waits for a quota is looked at again."""
-        touched: set[tuple[str, tuple[str, ...]]] = set()
-        for change, allocations in ((self.held.remove, gone), (self.held.add, come)):
-            for item in allocations:
-                change(item.owner, item.groups, held_amounts(item))
-                touched.add((item.owner, item.groups))
-        for owner, groups in sorted(touched):
-            self._recheck_quotas(Principal(user_id=0, name=owner, groups=groups))
+    def _recheck(self, waiter: Waiter) -> None:
+        """Look again at whoever shares a quota with *waiter*."""
+        self._pending |= self.quotas.beside(waiter.waiting.principal)
+
+    def _follow(self, gone: Iterable[Allocation], come: Iterable[Allocation]) -> None:
+        """Count what ended and what began."""
+        before = {item.workload: item for item in gone}
+        after = {item.workload: item for item in come}
+        ended = [item for name, item in before.items() if after.get(name) is not item]
+        begun = [item for name, item in after.items() if before.get(name) is not item]
+        self._pending |= self.quotas.count(ended, begun)
+        if self._use is not None:
+            for item in ended:
+                self._use.end(item)
+            for item in begun:
+                self._use.start(item)
+
+    def _doubt(self, machine: str) -> None:
+        """Something about *machine* may be worse than before, or better."""
+        self._doubted.add(machine)
+        self._changed.add(machine)
 
     def _watch(self, ends_by: float | None, machine: str) -> None:
         if ends_by is not None:
             heapq.heappush(self._alarms, (ends_by + SLACK_SECONDS, machine, ""))
 
 
-def _subjects(owner: str, groups: Iterable[str]) -> list[tuple[bool, str]]:
-    """Return whose quotas bind a user."""
-    return [(True, owner), *((False, group) for group in groups)]
+def _why_again(waiting: Waiting) -> str:
+    """Return what took the place that *waiting* had been promised before."""
+    return "agent_rejected" if waiting.rejected_by else "restarted"
+
+
+def _no_room() -> Explanation:
+    return broken("less_room", None)

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from fleet_contracts.reasons import Explanation
-from fleet_hub.scheduling.profile import FOREVER, Claim, Hold, Opening, earliest
+from fleet_hub.scheduling.profile import (
+    FOREVER,
+    Claim,
+    Hold,
+    Segment,
+    earliest,
+    segments_of,
+)
 from fleet_hub.scheduling.signatures import Signature
 from fleet_hub.scheduling.snapshot import Allocation, MachineState
 from fleet_hub.scheduling.vectors import (
@@ -52,8 +59,12 @@ class Entry:
     """Why it takes nothing at the moment."""
     allocations: dict[str, Allocation] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
+    ends: list[Hold] = field(default_factory=list)
+    """The holds in the order of their ends."""
     claims: dict[str, Claim] = field(default_factory=dict)
     pools: tuple[Pool, ...] = ()
+    segments: list[Segment] | None = None
+    """What is free beside all holds and promises, if that was asked since a change."""
 
     @property
     def bucket(self) -> Vector:
@@ -67,7 +78,8 @@ class Entry:
         ends_by = allocation.ends_by
         end = FOREVER if ends_by is None else ends_by + SLACK_SECONDS
         self.allocations[allocation.workload] = allocation
-        self.holds[allocation.workload] = Hold(end, amounts)
+        hold = self.holds[allocation.workload] = Hold(end, amounts)
+        insort(self.ends, hold)
         self._change(minus(self.free, amounts))
 
     def release(self, workload: str) -> None:
@@ -75,6 +87,7 @@ class Entry:
         hold = self.holds.pop(workload, None)
         if hold is not None:
             del self.allocations[workload]
+            del self.ends[bisect_left(self.ends, hold)]
             self._change(plus(self.free, hold.amounts))
 
     def recount(self) -> None:
@@ -84,6 +97,7 @@ class Entry:
             amounts = self.signature.amounts(allocation.resources, facts)
             self.holds[workload] = self.holds[workload]._replace(amounts=amounts)
             free = minus(free, amounts)
+        self.ends = sorted(self.holds.values())
         self._change(free)
 
     def claim(self, workload: str, claim: Claim) -> None:
@@ -97,14 +111,21 @@ class Entry:
         self.touch()
         return claim
 
-    def opening(
-        self, need: Need, seconds: float, now: float, *, without: Container[str] = ()
-    ) -> Opening | None:
-        """Return when *need* fits here, beside all promises but those of *without*."""
-        claims = [claim for name, claim in self.claims.items() if name not in without]
-        return earliest(
-            self.free, self.holds.values(), claims, need, seconds=seconds, now=now
-        )
+    def room(self, now: float) -> list[Segment]:
+        """Return what is free from *now* on, beside all holds and promises."""
+        segments = self.segments
+        if segments is None or (len(segments) > 1 and segments[1].start <= now):
+            claims = self.claims.values()
+            segments = segments_of(self.free, self.ends, claims, now)
+            self.segments = segments
+        return segments
+
+    def room_without(self, workloads: Container[str], now: float) -> list[Segment]:
+        """Return what is free from *now* on, beside all promises not to *workloads*."""
+        claims = [claim for name, claim in self.claims.items() if name not in workloads]
+        if len(claims) == len(self.claims):
+            return self.room(now)
+        return segments_of(self.free, self.ends, claims, now)
 
     def first(
         self,
@@ -116,19 +137,28 @@ class Entry:
     ) -> Found | None:
         """Return the first opening of any of *needs*; of equal ones the preferred."""
         best: Found | None = None
+        room = self.room_without(without, now)
         for need in needs:
-            opening = self.opening(need, seconds, now, without=without)
+            opening = earliest(room, need, seconds=seconds, now=now)
             if opening is not None and (best is None or opening.start < best.start):
                 best = Found(opening.start, self.machine.name, need, opening.amounts)
         return best
 
+    def has_room(self, needs: tuple[Need, ...]) -> bool:
+        """Return whether any of *needs* fits now for sure, with no promise in its way."""
+        return not self.claims and any(
+            assign(self.free, need) is not None for need in needs
+        )
+
     def touch(self) -> None:
         """Let every horizon look at this machine again."""
+        self.segments = None
         for pool in self.pools:
             pool.touch(self.machine.name)
 
     def _change(self, free: Vector) -> None:
         before, self.free = self.bucket, free
+        self.segments = None
         for pool in self.pools:
             pool.shift(self, before)
 

@@ -39,98 +39,21 @@ class Opening(NamedTuple):
     amounts: Vector
 
 
-def earliest(
-    free: Vector,
-    holds: Iterable[Hold],
-    claims: Sequence[Claim],
-    need: Need,
-    *,
-    seconds: float,
-    now: float,
-) -> Opening | None:
-    """Return the first time from *now* on at which *need* fits for *seconds*.
+class Segment(NamedTuple):
+    """What is free from *start* on, until the next segment starts."""
 
-    *free* is what is left beside *holds* now; *claims* are kept.  None: it is not
-    known to fit at any time.
-    """
-    if not claims:
-        return _monotone(free, holds, need, now)
-    segments = _segments(free, holds, claims, now)
-    first = 0
-    while first < len(segments):
-        found = _fits_from(segments, first, need, seconds)
-        if isinstance(found, Opening):
-            return found
-        first = found
-    return None
+    start: float
+    free: Vector
 
 
-def is_kept(
-    free: Vector,
-    holds: Iterable[Hold],
-    claims: Iterable[Claim],
-    claim: Claim,
-    now: float,
-) -> bool:
-    """Return whether *claim* can be kept to the second beside *holds* and *claims*."""
-    room = _window(
-        _segments(free, holds, claims, now), max(claim.start, now), claim.end
-    )
-    return all(
-        left >= wanted
-        for left, wanted in zip(room, claim.amounts, strict=True)
-        if wanted
-    )
-
-
-def opening_at(
-    free: Vector,
-    holds: Iterable[Hold],
-    claims: Iterable[Claim],
-    need: Need,
-    *,
-    start: float,
-    seconds: float,
-    now: float,
-) -> Opening | None:
-    """Return what *need* takes from exactly *start* on, which is not before *now*."""
-    room = _window(_segments(free, holds, claims, now), start, start + seconds)
-    amounts = assign(room, need)
-    return None if amounts is None else Opening(start, amounts)
-
-
-def _window(
-    segments: Sequence[tuple[float, Vector]], start: float, end: float
-) -> Vector:
-    """Return what is free all the time from *start* to *end*."""
-    ends = [*(time for time, _ in segments[1:]), FOREVER]
-    inside = [
-        room
-        for (time, room), until in zip(segments, ends, strict=True)
-        if until > start and (time < end or time <= start)
-    ]
-    return reduce(lowest, inside)
-
-
-def _monotone(
-    free: Vector, holds: Iterable[Hold], need: Need, now: float
-) -> Opening | None:
-    """Without promises room only grows: the first end that makes it fit is it."""
-    amounts = assign(free, need)
-    if amounts is not None:
-        return Opening(now, amounts)
-    for hold in sorted(hold for hold in holds if now < hold.end < FOREVER):
-        free = plus(free, hold.amounts)
-        amounts = assign(free, need)
-        if amounts is not None:
-            return Opening(hold.end, amounts)
-    return None
-
-
-def _segments(
+def segments_of(
     free: Vector, holds: Iterable[Hold], claims: Iterable[Claim], now: float
-) -> list[tuple[float, Vector]]:
-    """Return what is free from each time on at which that changes."""
+) -> list[Segment]:
+    """Return what is free from *now* on, beside *holds* and *claims*.
+
+    *free* is what is left beside *holds* now.  The answer stays true until its second
+    segment starts.
+    """
     changes = [(hold.end, hold.amounts) for hold in holds if now < hold.end < FOREVER]
     for claim in claims:
         if claim.end > now:
@@ -140,28 +63,109 @@ def _segments(
                 changes.append((claim.start, tuple(-item for item in claim.amounts)))
             if claim.end < FOREVER:
                 changes.append((claim.end, claim.amounts))
-    segments = [(now, free)]
+    segments = [Segment(now, free)]
     for time, change in sorted(changes):
         free = plus(free, change)
-        if segments[-1][0] == time:
-            segments[-1] = (time, free)
+        if segments[-1].start == time:
+            segments[-1] = Segment(time, free)
         else:
-            segments.append((time, free))
+            segments.append(Segment(time, free))
     return segments
 
 
+def earliest(
+    segments: Sequence[Segment], need: Need, *, seconds: float, now: float
+) -> Opening | None:
+    """Return the first time from *now* on at which *need* fits for *seconds*.
+
+    None: it is not known to fit at any time.
+    """
+    first = 0
+    while first < len(segments):
+        found = _fits_from(segments, first, need, seconds, now)
+        if isinstance(found, Opening):
+            return found
+        first = found
+    return None
+
+
+def may_come_sooner(
+    segments: Sequence[Segment],
+    needs: Iterable[Need],
+    *,
+    seconds: float,
+    start: float,
+    now: float,
+) -> bool:
+    """Return whether a promise for *start* in *segments* could be an earlier one.
+
+    From *start* on its own room is there, so only the time before is looked at.  True
+    may be wrong; False is not.
+    """
+    return any(_may_come_sooner(segments, need, seconds, start, now) for need in needs)
+
+
+def is_kept(segments: Sequence[Segment], claim: Claim, now: float) -> bool:
+    """Return whether *claim* can be kept to the second in *segments*."""
+    room = _window(segments, max(claim.start, now), claim.end)
+    return all(
+        left >= wanted
+        for left, wanted in zip(room, claim.amounts, strict=True)
+        if wanted
+    )
+
+
+def opening_at(
+    segments: Sequence[Segment], need: Need, *, start: float, seconds: float
+) -> Opening | None:
+    """Return what *need* takes from exactly *start* on; None: it does not fit then."""
+    amounts = assign(_window(segments, start, start + seconds), need)
+    return None if amounts is None else Opening(start, amounts)
+
+
+def _window(segments: Sequence[Segment], start: float, end: float) -> Vector:
+    """Return what is free all the time from *start* to *end*."""
+    ends = [*(segment.start for segment in segments[1:]), FOREVER]
+    inside = [
+        segment.free
+        for segment, until in zip(segments, ends, strict=True)
+        if until > start and (segment.start < end or segment.start <= start)
+    ]
+    return reduce(lowest, inside)
+
+
 def _fits_from(
-    segments: Sequence[tuple[float, Vector]], first: int, need: Need, seconds: float
+    segments: Sequence[Segment], first: int, need: Need, seconds: float, now: float
 ) -> Opening | int:
     """Return the opening at segment *first*, or the next segment that may be one."""
     start, window = segments[first]
-    for position in range(first, len(segments)):
+    start = max(start, now)
+    amounts = assign(window, need)
+    if amounts is None:
+        return first + 1
+    for position in range(first + 1, len(segments)):
         time, free = segments[position]
         if time >= start + seconds:
             break
         window = lowest(window, free)
-        if assign(window, need) is None:
+        amounts = assign(window, need)
+        if amounts is None:
             # Where it does not fit by itself nothing that spans it can fit.
             return position + 1 if assign(free, need) is None else first + 1
-    amounts = assign(window, need)
-    return first + 1 if amounts is None else Opening(start, amounts)
+    return Opening(start, amounts)
+
+
+def _may_come_sooner(
+    segments: Sequence[Segment], need: Need, seconds: float, start: float, now: float
+) -> bool:
+    since: float | None = None
+    for time, free in segments:
+        if time >= start:
+            break
+        if assign(free, need) is None:
+            since = None
+        elif since is None:
+            since = max(time, now)
+        if since is not None and time >= since + seconds:
+            return True
+    return since is not None and since < start

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_hub.scheduling.fleet import Fleet, Interest
 from fleet_hub.scheduling.line import Line
 from fleet_hub.scheduling.pools import Entry, Found
-from fleet_hub.scheduling.profile import Claim, is_kept, opening_at
+from fleet_hub.scheduling.profile import (
+    FOREVER,
+    Claim,
+    is_kept,
+    opening_at,
+    segments_of,
+)
 from fleet_hub.scheduling.waiter import Waiter
 
 
@@ -23,6 +30,8 @@ class Promises:
         self._promised: dict[str, Waiter] = {}
         self._on: dict[str, set[str]] = {}
         """Who is promised something on each machine."""
+        self._behind: Counter[int] = Counter()
+        """How many are promised something, by priority."""
 
     def __len__(self) -> int:
         """Return how many are promised a time."""
@@ -34,9 +43,10 @@ class Promises:
         end = found.start + waiter.request.hold_seconds
         entry = self._fleet.entries[found.machine]
         entry.claim(waiter.workload, Claim(found.start, end, found.amounts))
-        waiter.found = found
+        waiter.found, waiter.start = found, found.start
         self._promised[waiter.workload] = waiter
         self._on.setdefault(found.machine, set()).add(waiter.workload)
+        self._behind[self._priority(waiter)] += 1
 
     def on_machine(self, name: str) -> frozenset[str]:
         """Return who is promised something on machine *name*."""
@@ -44,11 +54,12 @@ class Promises:
 
     def take_back(self, waiter: Waiter) -> str | None:
         """Free what is promised to *waiter*; return the machine that has more now."""
-        found, waiter.found = waiter.found, None
+        found, waiter.found, waiter.start = waiter.found, None, FOREVER
         if found is None:
             return None
         del self._promised[waiter.workload]
         self._on[found.machine].discard(waiter.workload)
+        self._behind[self._priority(waiter)] -= 1
         entry = self._fleet.entries.get(found.machine)
         if entry is not None:
             entry.unclaim(waiter.workload)
@@ -62,13 +73,10 @@ class Promises:
             return False
         for need in self._fleet.needs_on(interest, entry):
             opening = opening_at(
-                entry.free,
-                entry.holds.values(),
-                entry.claims.values(),
+                entry.room(now),
                 need,
                 start=max(kept.start, now),
                 seconds=waiter.request.hold_seconds,
-                now=now,
             )
             if need.driver is kept.driver and opening is not None:
                 self.make(
@@ -92,9 +100,8 @@ class Promises:
         lost: list[Waiter] = []
         for workload in sorted(claims, key=lambda item: (claims[item].start, item)):
             claim = entry.claims.get(workload)
-            if claim is not None and is_kept(
-                entry.free, entry.holds.values(), kept, claim, now
-            ):
+            room = segments_of(entry.free, entry.ends, kept, now)
+            if claim is not None and is_kept(room, claim, now):
                 kept.append(claim)
             else:
                 lost.append(claims[workload])
@@ -107,11 +114,12 @@ class Promises:
 
         With it come those lower promises that stand on its machine.
         """
-        behind = self._line.place_of(waiter.workload).behind_priority
+        behind = self._priority(waiter)
+        if not any(count for other, count in self._behind.items() if other > behind):
+            return found, []
         lower: dict[str, list[Waiter]] = {}
         for other in self._promised.values():
-            place = self._line.place_of(other.workload)
-            if place.behind_priority > behind and other.found is not None:
+            if self._priority(other) > behind and other.found is not None:
                 lower.setdefault(other.found.machine, []).append(other)
         displaced: list[Waiter] = []
         for name, others in sorted(lower.items()):
@@ -141,14 +149,15 @@ class Promises:
                 lost.append(other)
         return lost
 
+    def _priority(self, waiter: Waiter) -> int:
+        return -(waiter.waiting.priority + waiter.request.profile.priority)
+
     def _still_fits(
         self, entry: Entry, waiter: Waiter, found: Found, now: float
     ) -> bool:
         end = found.start + waiter.request.hold_seconds
         claim = Claim(found.start, end, found.amounts)
-        return is_kept(
-            entry.free, entry.holds.values(), entry.claims.values(), claim, now
-        )
+        return is_kept(entry.room(now), claim, now)
 
     def _drop(self, waiters: Iterable[Waiter], cause: Explanation) -> list[Waiter]:
         dropped = list(waiters)

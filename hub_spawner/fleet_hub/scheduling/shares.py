@@ -71,7 +71,8 @@ def settle(
     The controller calls it once for each release and stores the result.
     """
     before = 0.0 if usage is None else decayed(usage, until, half_life_seconds)
-    added = _accrued(allocation, until, capacity, half_life_seconds)
+    held = rate(allocation.resources, capacity, devices=allocation.devices)
+    added = held * _remembered(until - allocation.since, half_life_seconds)
     return Usage(amount=before + added, as_of=until)
 
 
@@ -92,32 +93,69 @@ def weight_of(principal: Principal, shares: Shares) -> float:
     )
 
 
-def used_by(
-    usage: Mapping[int, Usage],
-    held: Iterable[Allocation],
-    *,
-    now: float,
-    capacity: Capacity,
-    half_life_seconds: float,
-) -> dict[int, float]:
-    """Return each user's decayed use, running work included, before weights."""
-    used = {user: decayed(item, now, half_life_seconds) for user, item in usage.items()}
-    for allocation in held:
-        used[allocation.user_id] = used.get(allocation.user_id, 0.0) + _accrued(
-            allocation, now, capacity, half_life_seconds
-        )
-    return used
+class Ledger:
+    """What each user has used by now, running work included, before weights.
+
+    It follows starts and ends, so that a look costs nothing however much runs.
+    """
+
+    def __init__(
+        self,
+        usage: Mapping[int, Usage],
+        *,
+        now: float,
+        capacity: Capacity,
+        half_life_seconds: float,
+    ) -> None:
+        """Begin with what was used before, and nothing running."""
+        self.capacity = capacity
+        self._half_life = half_life_seconds
+        self._now = now
+        self._used = {
+            user: decayed(item, now, half_life_seconds) for user, item in usage.items()
+        }
+        self._rates: dict[int, float] = {}
+
+    def start(self, allocation: Allocation) -> None:
+        """Count *allocation*, from its own start on."""
+        user, held = allocation.user_id, self._rate(allocation)
+        past = held * _remembered(self._now - allocation.since, self._half_life)
+        self._used[user] = self._used.get(user, 0.0) + past
+        self._rates[user] = self._rates.get(user, 0.0) + held
+
+    def end(self, allocation: Allocation) -> None:
+        """Count *allocation* no further; what it used stays used."""
+        self._rates[allocation.user_id] -= self._rate(allocation)
+
+    def used(self, now: float) -> dict[int, float]:
+        """Return what each user has used by *now*."""
+        seconds = max(0.0, now - self._now)
+        self._now = max(now, self._now)
+        kept = math.pow(0.5, seconds / self._half_life)
+        running = _accrued(seconds, self._half_life)
+        self._used = {
+            user: amount * kept + self._rates.get(user, 0.0) * running
+            for user, amount in self._used.items()
+        }
+        return dict(self._used)
+
+    def _rate(self, allocation: Allocation) -> float:
+        return rate(allocation.resources, self.capacity, devices=allocation.devices)
 
 
-def _accrued(
-    allocation: Allocation, until: float, capacity: Capacity, half_life: float
-) -> float:
-    seconds = max(ENTRY_SECONDS, until - allocation.since)
-    remembered = (
-        half_life / math.log(2) * -math.expm1(-seconds * math.log(2) / half_life)
-    )
-    held = rate(allocation.resources, capacity, devices=allocation.devices)
-    return held * remembered
+def _remembered(seconds: float, half_life_seconds: float) -> float:
+    """Return what one unit counts that has been held for *seconds* until now.
+
+    The entry counts at the start and is forgotten like everything else.
+    """
+    age = max(0.0, seconds)
+    entry = ENTRY_SECONDS * math.pow(0.5, age / half_life_seconds)
+    return entry + _accrued(age, half_life_seconds)
+
+
+def _accrued(seconds: float, half_life_seconds: float) -> float:
+    forgets = math.log(2) / half_life_seconds
+    return -math.expm1(-seconds * forgets) / forgets
 
 
 def _part(amount: int, whole: int) -> float:

@@ -58,11 +58,13 @@ class Signature:
 
     def amounts(self, resources: Resources, facts: PlacementFacts) -> Vector:
         """Return what *resources* are of a machine with *facts*."""
-        held = Counter(
-            type_of(device)
-            for device in facts.devices
-            if _counts(device) and device.uuid in resources.devices
-        )
+        held: Counter[DeviceType] = Counter()
+        if resources.devices:
+            held.update(
+                type_of(device)
+                for device in facts.devices
+                if _counts(device) and device.uuid in resources.devices
+            )
         return (
             resources.cpu_milli,
             resources.memory_bytes,

@@ -53,17 +53,24 @@ def assign(free: Vector, need: Need) -> Vector | None:
 
     Nothing is asked of an amount that is not needed: it may be unknown or overdrawn.
     """
-    for position, wanted in enumerate(need.fixed):
-        if wanted and free[position] < wanted:
-            return None
-    taken = [*need.fixed, *(0 for _ in free[FIRST_TYPE:])]
+    cpu, memory, disk, metal = fixed = need.fixed
+    if (
+        (cpu and free[CPU] < cpu)
+        or (memory and free[MEMORY] < memory)
+        or (disk and free[DISK] < disk)
+        or (metal and free[METAL] < metal)
+    ):
+        return None
     left = need.devices
+    if not left:
+        return fixed + (0,) * (len(free) - FIRST_TYPE)
+    taken = [0] * (len(free) - FIRST_TYPE)
     for position in need.types:
-        if not left:
-            break
-        taken[position] = max(0, min(left, free[position]))
-        left -= taken[position]
-    return None if left else tuple(taken)
+        here = min(left, free[position])
+        if here > 0:
+            taken[position - FIRST_TYPE] = here
+            left -= here
+    return None if left else (*fixed, *taken)
 
 
 def devices_left(free: Vector, need: Need) -> int:

@@ -25,6 +25,8 @@ class Waiter:
     """The time by which it was said to start; None: none was said."""
     found: Found | None = None
     """Where that promise is kept."""
+    start: float = FOREVER
+    """When it starts at the latest; for ever away without a promise."""
     quota: Explanation | None = None
     """The quota that keeps it from being placed at all."""
     lost: Explanation | None = None
@@ -36,11 +38,6 @@ class Waiter:
     def workload(self) -> str:
         """The name of the workload."""
         return self.waiting.workload
-
-    @property
-    def start(self) -> float:
-        """When it starts at the latest; for ever away without a promise."""
-        return FOREVER if self.found is None else self.found.start
 
     def asker(self, *, names_visible: bool) -> Asker:
         """Return who asks, for explanations."""
