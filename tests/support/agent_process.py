@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 
-PATIENCE = 15.0
+PATIENCE = 40.0
 
 
 class AgentProcess:

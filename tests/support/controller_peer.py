@@ -31,7 +31,7 @@ from fleet_contracts.protocol import (
 from fleet_contracts.workloads import WorkloadSpec
 
 
-PATIENCE = 15.0
+PATIENCE = 40.0
 """Seconds for anything that must happen."""
 
 

@@ -18,7 +18,7 @@ from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(150)]
 
 ONE = "w1-1"
 
@@ -59,7 +59,7 @@ async def test_an_end_on_a_full_disk_is_reported_once_there_is_room(
     await peer.report(ONE, AgentEvent.SERVING)
     _fill_disk(agent)
     peer.stop(ONE, 1)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(40):
         while agent.workloads():  # noqa: ASYNC110 - another process's end
             await asyncio.sleep(0.05)
     assert not [

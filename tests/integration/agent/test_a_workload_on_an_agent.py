@@ -18,7 +18,7 @@ from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import DriverName, Resources
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(150)]
 
 ONE = "w1-1"
 
@@ -257,7 +257,7 @@ async def test_a_stop_during_the_start_leaves_nothing(
 @pytest.mark.parametrize(
     ("simulation", "when"),
     [
-        ({"prepare_seconds": 2}, AgentEvent.ACCEPTED),
+        ({"prepare_seconds": 4}, AgentEvent.ACCEPTED),
         ({"start_seconds": 4}, AgentEvent.PREPARED),
     ],
 )

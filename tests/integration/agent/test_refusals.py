@@ -15,7 +15,7 @@ from fleet_agent.ledger_entry import Key
 from fleet_contracts.protocol import AgentEvent, Goodbye
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(150)]
 
 
 async def test_a_second_agent_on_the_same_folder_is_refused(
