@@ -21,6 +21,7 @@ from fleet_contracts.protocol import (
     PROTOCOL,
     AgentEvent,
     Forget,
+    Goodbye,
     Hello,
     Inventory,
     InventoryItem,
@@ -169,6 +170,11 @@ class FakeAgent:
             # One that never came is noted, so that it cannot come.
             self._epochs[message.allocation] = message.epoch
             self.report(message.allocation, AgentEvent.ENDED)
+
+    def dismiss(self, goodbye: Goodbye) -> None:
+        """Hear why the link ends, and lose it."""
+        self.heard.append(goodbye)
+        self.disconnect()
 
     def probe(self) -> None:
         """Live on."""

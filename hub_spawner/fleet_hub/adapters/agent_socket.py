@@ -82,10 +82,9 @@ class AgentSocket(WebSocketHandler):
                 code=refusal.code,
                 fault=str(refusal),
             )
-            self._say(
+            self.dismiss(
                 Goodbye(code=refusal.code, message=str(refusal), retry=refusal.retry)
             )
-            self.close(1008, refusal.code)
         except StoreWriteError as error:
             # Nothing was acknowledged, so the agent tells it again on its next link.
             log.error(  # noqa: TRY400 - the message says all; no traceback helps
@@ -104,6 +103,14 @@ class AgentSocket(WebSocketHandler):
         session = self._session
         if session is not None and self._registry.detach(session.machine, self):
             session.closed()
+
+    def dismiss(self, goodbye: Goodbye) -> None:
+        """Say why the link ends, and end it."""
+        self._say(goodbye)
+        self.on_close()
+        # Whatever is still on its way is not listened to.
+        self._session = None
+        self.close(1008, goodbye.code)
 
     def probe(self) -> None:
         """Ask for a sign of life, and close the connection if none comes."""

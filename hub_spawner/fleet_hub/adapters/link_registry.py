@@ -6,7 +6,7 @@ from typing import Protocol
 
 import structlog
 
-from fleet_contracts.protocol import ProtocolError, ToAgent, encode
+from fleet_contracts.protocol import Goodbye, ProtocolError, ToAgent, encode
 
 
 log = structlog.get_logger()
@@ -17,6 +17,9 @@ class Connection(Protocol):
 
     def send(self, text: str) -> None:
         """Queue *text*; raises nothing."""
+
+    def dismiss(self, goodbye: Goodbye) -> None:
+        """Say *goodbye* and close; raises nothing."""
 
     def probe(self) -> None:
         """Ask for a sign of life, and close the connection if none comes."""
@@ -67,6 +70,12 @@ class LinkRegistry:
             return False
         connection.send(text)
         return True
+
+    def dismiss(self, machine: str, goodbye: Goodbye) -> None:
+        """Say *goodbye* to the link of *machine*, if it has one, and close it."""
+        connection = self._connections.get(machine)
+        if connection is not None:
+            connection.dismiss(goodbye)
 
     def machines(self) -> tuple[str, ...]:
         """Return the machines that have a link."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from fleet_contracts.base import MACHINE_NAME_PATTERN
+from fleet_contracts.protocol import Goodbye
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.errors import RequestRefusedError
@@ -56,6 +57,16 @@ def enrol(
                 provider=provider or earlier.provider,
                 token_hash=hash_of(token),
             )
+    if earlier is not None:
+        # Whoever speaks with the earlier token speaks for nobody from here on.
+        core.links.dismiss(
+            name,
+            Goodbye(
+                code="revoked",
+                message=f"{name} was enrolled again: its earlier token is void.",
+                retry=False,
+            ),
+        )
     return token
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from fleet_contracts.catalog import Catalog
-from fleet_contracts.protocol import ToAgent
+from fleet_contracts.protocol import Goodbye, ToAgent
 from fleet_contracts.timeline import TimelineEvent
 from fleet_hub.controller.records import Issued, MachineRecord, Secrets, Workload
 
@@ -93,6 +93,9 @@ class AgentLinks(Protocol):
         Never waits and never raises: whatever matters is sent again after the next
         hello.
         """
+
+    def dismiss(self, machine: str, goodbye: Goodbye) -> None:
+        """Say *goodbye* to the link of *machine*, if it has one, and close it."""
 
 
 class StartAnswer(StrEnum):

@@ -39,6 +39,8 @@ from fleet_hub.controller.records import Issued, Workload
 
 log = structlog.get_logger()
 
+MOST_ALLOCATIONS: Final = 10_000
+"""Of one machine's inventory, and of what is remembered of its foreign ones."""
 _AHEAD: Final = {
     AgentEvent.ACCEPTED: State.PREPARING,
     AgentEvent.PREPARED: State.STARTING,
@@ -133,6 +135,12 @@ def take_inventory(core: Core, machine: str, page: Inventory) -> None:
     """Compare what really runs with what the truth says, once the last page is in."""
     presence = core.model.presence[machine]
     presence.pages |= {item.allocation: item for item in page.items}
+    if len(presence.pages) > MOST_ALLOCATIONS:
+        raise LinkRefusedError(
+            "inventory_too_long",
+            f"An inventory holds at most {MOST_ALLOCATIONS} allocations.",
+            retry=True,
+        )
     if not page.last:
         return
     items, presence.pages = presence.pages, {}
@@ -245,7 +253,8 @@ def _is_issued(issued: Issued | None, machine: str, epoch: int) -> bool:
 
 def _note_foreign(core: Core, machine: str, allocation: str, epoch: int) -> None:
     presence = core.model.presence[machine]
-    if (allocation, epoch) not in presence.foreign:
+    known = presence.foreign
+    if (allocation, epoch) not in known and len(known) < MOST_ALLOCATIONS:
         presence.foreign.add((allocation, epoch))
         log.warning(
             "foreign allocation", machine=machine, allocation=allocation, epoch=epoch

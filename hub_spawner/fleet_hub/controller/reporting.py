@@ -15,6 +15,7 @@ from fleet_contracts.protocol import AgentEvent, Forget
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import Progress, TimelineKind
 from fleet_hub.controller import lifecycle
+from fleet_hub.controller.addresses import is_routable
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.records import Home, StopIntent, Workload
 
@@ -56,9 +57,31 @@ def take_in(
         return tx.record(
             record, TimelineKind.NOTE, actor="agent", explanation=explanation, at=at
         )
+    if event is AgentEvent.SERVING and not _may_be_routed(core, record, url):
+        return _send_away(core, tx, record)
     if event in _EVENTS:
         return _forward(tx, record, _EVENTS[event], url=url, at=at)
     return record
+
+
+def _may_be_routed(core: Core, record: Workload, url: str | None) -> bool:
+    assignment = record.assignment
+    if assignment is None or url is None:
+        return False
+    machine = core.model.machines[assignment.machine]
+    return is_routable(url, local=machine.local)
+
+
+def _send_away(core: Core, tx: Transaction, record: Workload) -> Workload:
+    """End a server at an address that nobody may be led to."""
+    if record.stop is not None:
+        return record
+    explanation = Explanation(
+        reason=Reason.START_FAILED,
+        detail="the machine gave an address that notebook traffic may not go to",
+    )
+    intent = StopIntent(actor="controller", now=True, explanation=explanation)
+    return lifecycle.ask_to_stop(core, tx, record, Event.STOP_ASKED, intent)
 
 
 def _forward(

@@ -22,7 +22,7 @@ from fleet_contracts.protocol import (
 )
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import stopping
+from fleet_hub.controller import enrolling, stopping
 from fleet_hub.controller.errors import LinkRefusedError
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.ticking import tick
@@ -464,6 +464,65 @@ def test_a_lost_forget_is_repeated_at_the_next_hello() -> None:
     agent.connect()
     assert agent.ledger == {}
     assert fleet.core.model.issued == {}
+
+
+def test_enrolling_again_sends_the_earlier_agent_away() -> None:
+    """Its token is void, so its link is too; what runs there is still held."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    record = a_ready_server(fleet, agent)
+    enrolling.enrol(fleet.core, name="box", owner="alice", local=True)
+    goodbye = agent.heard[-1]
+    assert isinstance(goodbye, Goodbye)
+    assert (goodbye.code, goodbye.retry) == ("revoked", False)
+    assert not fleet.registry.is_live("box")
+    assert fleet.get(record).holds
+
+
+def test_a_server_at_a_forbidden_address_is_ended() -> None:
+    """Nobody is led there: it is stopped at once, and the timeline says why."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    record = fleet.ask()
+    agent.report(allocation_of(record), AgentEvent.ACCEPTED)
+    agent.report(allocation_of(record), AgentEvent.PREPARED)
+    agent.report(
+        allocation_of(record), AgentEvent.SERVING, url="http://169.254.169.254:80/"
+    )
+    sent_away = fleet.get(record)
+    assert sent_away.state is State.STOPPING
+    assert sent_away.url is None
+    (stop,) = agent.stops()
+    assert stop.now
+    agent.report(allocation_of(record), AgentEvent.ENDED)
+    ended = fleet.get(record)
+    assert ended.explanation is not None
+    assert ended.explanation.reason is Reason.START_FAILED
+
+
+def test_an_endless_inventory_closes_the_link() -> None:
+    """A machine cannot fill the controller's memory."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    pages = [
+        Inventory(
+            items=tuple(
+                InventoryItem(
+                    allocation=f"{page}-{number}",
+                    epoch=1,
+                    event=AgentEvent.SERVING,
+                    seq=1,
+                )
+                for number in range(200)
+            ),
+            last=False,
+        )
+        for page in range(51)
+    ]
+    for page in pages[:50]:
+        agent.say(page)
+    with pytest.raises(LinkRefusedError, match="at most"):
+        agent.say(pages[50])
 
 
 def test_hello_twice_is_refused() -> None:
