@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -103,44 +104,47 @@ def a_host(base: Path, state: Path) -> Iterator[Host]:
 @pytest_asyncio.fixture(
     loop_scope="module", scope="module", params=["agent is root", "agent has no rights"]
 )
-async def tried(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Tried]:
+async def tried(request: pytest.FixtureRequest) -> AsyncIterator[Tried]:
     """The attempts, made once for each kind of agent."""
     unprivileged = request.param == "agent has no rights"
     if not unprivileged and os.geteuid() != 0:
         pytest.skip("the tests do not run as root")
-    base = tmp_path_factory.mktemp("machine")
-    for parent in (base, *base.parents[:2]):
-        parent.chmod(0o755)
-    state = base / "agent"
-    state.mkdir(mode=0o700)
-    with a_host(base, state) as host:
-        async with (
-            FakeHub() as hub,
-            OtherAgent(state, unprivileged=unprivileged) as agent,
-        ):
-            handle = await agent.start(a_notebook(hub))
-            try:
-                server = NotebookServer(handle.url or "", TOKEN)
-                async with Kernel(server) as kernel:
-                    facts = {
-                        "read": [*host.secrets, "/etc/shadow", "/etc/ssl/private"],
-                        "list": ["/run", "/sys", "/var/lib", str(state)],
-                        "connect": [*host.sockets, "/run/docker.sock"],
-                        "abstract": host.abstract,
-                        "pids": [host.pid, os.getpid()],
-                    }
-                    code = ATTEMPTS.replace(
-                        "from __future__ import annotations", f"FACTS = {facts!r}", 1
-                    )
-                    result = json.loads(await kernel.run(code))
-            finally:
-                await agent.stop(handle)
-        uid = NOBODY if unprivileged and os.geteuid() == 0 else os.geteuid()
-        yield Tried(
-            result=result, host=host, uid=uid if unprivileged else UidRange().first
-        )
+    # Not pytest's own folder: every new session of pytest closes that to other users.
+    with TemporaryDirectory(prefix="fleet-machine-") as folder:
+        os.chmod(folder, 0o755)  # noqa: PTH101 - a name, not a path
+        state = Path(folder) / "agent"
+        state.mkdir(mode=0o700)
+        with a_host(Path(folder), state) as host:
+            result = await try_everything(state, host, unprivileged=unprivileged)
+            uid = NOBODY if os.geteuid() == 0 else os.geteuid()
+            yield Tried(
+                result=result,
+                host=host,
+                uid=uid if unprivileged else UidRange().first,
+            )
+
+
+async def try_everything(
+    state: Path, host: Host, *, unprivileged: bool
+) -> dict[str, Any]:
+    """Return what came of the attempts, in a kernel under an agent in *state*."""
+    facts = {
+        "read": [*host.secrets, "/etc/shadow", "/etc/ssl/private"],
+        "list": ["/run", "/sys", "/var/lib", str(state)],
+        "connect": [*host.sockets, "/run/docker.sock"],
+        "abstract": host.abstract,
+        "pids": [host.pid, os.getpid()],
+    }
+    future = "from __future__ import annotations"
+    code = ATTEMPTS.replace(future, f"FACTS = {facts!r}", 1)
+    async with FakeHub() as hub, OtherAgent(state, unprivileged=unprivileged) as agent:
+        handle = await agent.start(a_notebook(hub))
+        try:
+            async with Kernel(NotebookServer(handle.url or "", TOKEN)) as kernel:
+                result: dict[str, Any] = json.loads(await kernel.run(code))
+                return result
+        finally:
+            await agent.stop(handle)
 
 
 async def test_the_attempts_would_succeed_outside(tried: Tried) -> None:
