@@ -7,7 +7,7 @@ once for each kind of asker and kept until the structure changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
@@ -17,12 +17,12 @@ from fleet_contracts.trust import relation_of
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.outlooks import Outlook, Outlooks
-from fleet_hub.scheduling.pools import Entry, Found, Horizon, Pool
+from fleet_hub.scheduling.pools import Entry, Found, Horizon, Pool, Score
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.signatures import Signature, signature_of
 from fleet_hub.scheduling.snapshot import MachineState, Pin
 from fleet_hub.scheduling.trouble import Context, machine_trouble
-from fleet_hub.scheduling.vectors import Need
+from fleet_hub.scheduling.vectors import DISK, Need
 
 
 MOST_RUNNERS_UP: Final = 3
@@ -35,6 +35,7 @@ class Group:
     signature: Signature
     pool: Pool = field(default_factory=Pool)
     by_owner: dict[str, Pool] = field(default_factory=dict)
+    """Made when somebody first needs one."""
     owners: dict[str, set[str]] = field(default_factory=dict)
     """The names of each owner's machines, troubled ones included."""
     troubled: dict[str, Entry] = field(default_factory=dict)
@@ -128,7 +129,8 @@ class Fleet:
         group.owners[owner].discard(name)
         self._owners[owner] -= 1
         if not group.owners[owner]:
-            del group.owners[owner], group.by_owner[owner]
+            del group.owners[owner]
+            group.by_owner.pop(owner, None)
         if not group.owners:
             del self.groups[entry.signature.key]
         self.structure += 1
@@ -163,7 +165,9 @@ class Fleet:
             same = (id(request), where, *(_identity(part) for part in parts))
             found = self._shared.get(same)
             if found is None:
-                found = self._shared[same] = _interest(request, principal, pin, parts)
+                pools = [self._pool_of(part) for part in parts]
+                found = _interest(request, principal, pin, parts, pools)
+                self._shared[same] = found
             self._interests[id(request), who, where] = found
         return found
 
@@ -180,31 +184,39 @@ class Fleet:
         """Return the first opening in the fleet; of equal ones the first by name."""
         if interest.pin is not None:
             return self.on_machine(interest, interest.pin.machine, now)
-        found = (view.horizon.soonest(now, excluded) for view in interest.views)
-        return min(
-            (item for item in found if item is not None),
-            key=lambda item: (item.start, item.machine),
-            default=None,
-        )
+        best: tuple[float, str, Horizon] | None = None
+        for view in interest.views:
+            found = view.horizon.soonest(now, excluded)
+            if found is not None and (best is None or found < best[:2]):
+                best = (*found, view.horizon)
+        if best is None:
+            return None
+        _, name, horizon = best
+        return self.entries[name].first(horizon.needs, horizon.seconds, now)
 
     def best_now(
         self, interest: Interest, now: float, excluded: Container[str]
-    ) -> tuple[Found, tuple[int, ...], tuple[str, ...]] | None:
+    ) -> tuple[Found, Score, tuple[str, ...]] | None:
         """Return the best machine that has room now, its score, and the runners-up."""
         if interest.pin is not None:
             found = self.on_machine(interest, interest.pin.machine, now)
             return None if found is None or found.start > now else (found, (), ())
-        fits = sorted(
-            (fit for view in interest.views for fit in _tightest(view, now, excluded)),
-            key=lambda fit: fit[:2],
-        )
+        fits: list[tuple[Score, str, Horizon]] = []
+        for view in interest.views:
+            if view.spared and fits and not fits[0][0][0]:
+                # Somewhere it fits without keeping an accelerator from somebody.
+                break
+            fit = _tightest(view, now, excluded)
+            if fit is not None:
+                fits.append(fit)
         if not fits:
             return None
+        fits.sort(key=lambda fit: fit[:2])
         score, name, horizon = fits[0]
-        found = self.entries[name].first(horizon.needs, horizon.seconds, now)
+        best = self.entries[name].first(horizon.needs, horizon.seconds, now)
         others = dict.fromkeys(other for _, other, _ in fits if other != name)
         runners_up = tuple(islice(others, MOST_RUNNERS_UP))
-        return None if found is None else (found, score, runners_up)
+        return None if best is None else (best, score, runners_up)
 
     def on_machine(
         self,
@@ -282,6 +294,20 @@ class Fleet:
             if len(group.owners) > 1:
                 yield Part(group, everyone, others=name)
 
+    def _pool_of(self, part: Part) -> Pool:
+        """Return the pool of the machines that *part* is about, and perhaps of more."""
+        group, owner = part.group, part.own
+        if owner is None:
+            return group.pool
+        if owner not in group.by_owner:
+            group.by_owner[owner] = Pool()
+            for name in sorted(group.owners[owner]):
+                entry = self.entries[name]
+                if entry.trouble is None:
+                    entry.pools = (group.pool, group.by_owner[owner])
+                    group.by_owner[owner].add(entry)
+        return group.by_owner[owner]
+
     def _refresh(
         self, entry: Entry, machine: MachineState, signature: Signature
     ) -> None:
@@ -302,7 +328,6 @@ class Fleet:
         if group is None:
             group = self.groups[entry.signature.key] = Group(signature=entry.signature)
         group.owners.setdefault(owner, set()).add(name)
-        group.by_owner.setdefault(owner, Pool())
         self._owners[owner] += 1
         sharing = entry.signature.sharing
         self._members = self._members or bool(sharing.users or sharing.groups)
@@ -313,7 +338,8 @@ class Fleet:
     def _enter(self, entry: Entry, group: Group) -> None:
         """Let a machine take work, if nothing troubles it."""
         if entry.trouble is None:
-            entry.pools = (group.pool, group.by_owner[entry.machine.owner])
+            own = group.by_owner.get(entry.machine.owner)
+            entry.pools = (group.pool,) if own is None else (group.pool, own)
             for pool in entry.pools:
                 pool.add(entry)
         else:
@@ -328,16 +354,19 @@ class Fleet:
 
 
 def _interest(
-    request: Request, principal: Principal, pin: Pin | None, parts: tuple[Part, ...]
+    request: Request,
+    principal: Principal,
+    pin: Pin | None,
+    parts: tuple[Part, ...],
+    pools: Iterable[Pool],
 ) -> Interest:
     views = []
-    for part in parts:
+    for part, pool in zip(parts, pools, strict=True):
         if part.outlook.placeable and pin is None:
-            group = part.group
-            pool = group.pool if part.own is None else group.by_owner[part.own]
             horizon = pool.horizon(part.outlook.needs, request.hold_seconds)
-            spared = group.signature.accelerated and not request.chosen.devices
+            spared = part.group.signature.accelerated and not request.chosen.devices
             views.append(View(horizon=horizon, spared=spared))
+    views.sort(key=lambda view: view.spared)
     return Interest(
         request=request,
         principal=principal,
@@ -369,20 +398,19 @@ def _relation(principal: Principal, group: Group, owner: str | None) -> Relation
 
 def _tightest(
     view: View, now: float, excluded: Container[str]
-) -> Iterator[tuple[tuple[int, ...], str, Horizon]]:
-    """Yield the view's machines that have room now, the tightest first, a few only."""
+) -> tuple[Score, str, Horizon] | None:
+    """Return the view's machine that has room now and fits tightest."""
     horizon = view.horizon
     soonest = horizon.soonest(now, excluded)
-    if soonest is None or soonest.start > now:
-        return
-    entries, needs = horizon.pool.entries, horizon.needs
-    fits = (
-        ((int(view.spared), *score), name, horizon)
-        for score, name in horizon.pool.tightest(needs)
-        if name not in excluded
-        and (entries[name].has_room(needs) or horizon.start_on(name, now) <= now)
-    )
-    yield from islice(fits, 1 + MOST_RUNNERS_UP)
+    if soonest is None or soonest[0] > now:
+        return None
+    entries, disk = horizon.pool.entries, horizon.needs[0].fixed[DISK]
+    for score, name in horizon.pool.tightest(horizon.needs):
+        if name not in excluded and (
+            entries[name].is_open(disk) or horizon.start_on(name, now) <= now
+        ):
+            return (int(view.spared), *score), name, horizon
+    return None
 
 
 def _alike(old: MachineState, new: MachineState) -> bool:

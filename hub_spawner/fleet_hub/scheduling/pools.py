@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -25,7 +25,10 @@ from fleet_hub.scheduling.profile import (
 from fleet_hub.scheduling.signatures import Signature
 from fleet_hub.scheduling.snapshot import Allocation, MachineState
 from fleet_hub.scheduling.vectors import (
+    CPU,
     DISK,
+    MEMORY,
+    METAL,
     Need,
     Vector,
     assign,
@@ -37,6 +40,10 @@ from fleet_hub.scheduling.vectors import (
 
 SLACK_SECONDS: Final = 30.0
 """What may pass between the end of a workload and the news of it."""
+
+
+Score = tuple[int, ...]
+"""What would be left; the least is the tightest fit."""
 
 
 class Found(NamedTuple):
@@ -144,11 +151,19 @@ class Entry:
                 best = Found(opening.start, self.machine.name, need, opening.amounts)
         return best
 
-    def has_room(self, needs: tuple[Need, ...]) -> bool:
-        """Return whether any of *needs* fits now for sure, with no promise in its way."""
-        return not self.claims and any(
-            assign(self.free, need) is not None for need in needs
-        )
+    def start(self, needs: tuple[Need, ...], seconds: float, now: float) -> float:
+        """Return when any of *needs* first fits; for ever away: it is not known to."""
+        if not self.claims:
+            free = self.free
+            for need in needs:
+                if assign(free, need) is not None:
+                    return now
+        found = self.first(needs, seconds, now)
+        return FOREVER if found is None else found.start
+
+    def is_open(self, disk_bytes: int) -> bool:
+        """Return whether what is free is free for good, with enough disk."""
+        return not self.claims and (not disk_bytes or self.free[DISK] >= disk_bytes)
 
     def touch(self) -> None:
         """Let every horizon look at this machine again."""
@@ -191,12 +206,18 @@ class Horizon:
             return self._look(name, now)
         return known
 
-    def soonest(self, now: float, excluded: Container[str] = ()) -> Found | None:
-        """Return the first opening; of equal ones on the machine first by name."""
-        for name in sorted(self._unknown):
-            self._look(name, now)
+    def soonest(
+        self, now: float, excluded: Container[str] = ()
+    ) -> tuple[float, str] | None:
+        """Return the first start and its machine; of equal ones the first by name.
+
+        What fits now fits now, however long it has.
+        """
+        if self._unknown:
+            for name in sorted(self._unknown):
+                self._look(name, now)
         passed: list[tuple[float, str]] = []
-        found: Found | None = None
+        found: tuple[float, str] | None = None
         while self._soonest and found is None:
             start, name = self._soonest[0]
             if self._known.get(name) != start:
@@ -209,16 +230,16 @@ class Horizon:
             elif start == FOREVER:
                 break
             else:
-                found = self.pool.entries[name].first(self.needs, self.seconds, now)
+                found = max(start, now), name
         for item in passed:
             heapq.heappush(self._soonest, item)
         return found
 
     def _look(self, name: str, now: float) -> float:
         self._unknown.discard(name)
-        found = self.pool.entries[name].first(self.needs, self.seconds, now)
-        start = FOREVER if found is None else found.start
-        if self._known.get(name) != start:
+        start = self.pool.entries[name].start(self.needs, self.seconds, now)
+        known = self._known.get(name)
+        if known is None or (start > now and known != start) or known > now >= start:
             self._known[name] = start
             heapq.heappush(self._soonest, (start, name))
         return start
@@ -232,7 +253,7 @@ class Pool:
         self.entries: dict[str, Entry] = {}
         self.buckets: dict[Vector, list[str]] = {}
         self._horizons: dict[tuple[tuple[Need, ...], float], Horizon] = {}
-        self._ranked: dict[tuple[Need, ...], list[tuple[tuple[int, ...], Vector]]] = {}
+        self._rankings: dict[tuple[Need, ...], Ranking] = {}
 
     def add(self, entry: Entry) -> None:
         """Let *entry* take work."""
@@ -268,49 +289,73 @@ class Pool:
             self._horizons[key] = Horizon(self, needs, seconds)
         return self._horizons[key]
 
-    def tightest(
-        self, needs: tuple[Need, ...]
-    ) -> Iterator[tuple[tuple[int, ...], str]]:
-        """Yield the machines with enough free now, the tightest fit first."""
-        if needs not in self._ranked:
-            self._ranked[needs] = _rank(self.buckets, needs)
-        for score, bucket in self._ranked[needs]:
+    def tightest(self, needs: tuple[Need, ...]) -> Iterator[tuple[Score, str]]:
+        """Yield the machines with enough free now, the tightest fit first.
+
+        Neither the disk nor promises are looked at.
+        """
+        if needs not in self._rankings:
+            self._rankings[needs] = Ranking(needs, self.buckets)
+        for score, bucket in self._rankings[needs].ranked:
             for name in self.buckets[bucket]:
                 yield score, name
 
     def _enter(self, bucket: Vector, name: str) -> None:
-        if bucket not in self.buckets:
-            self.buckets[bucket] = []
-            self._ranked.clear()
-        insort(self.buckets[bucket], name)
+        if bucket in self.buckets:
+            insort(self.buckets[bucket], name)
+            return
+        self.buckets[bucket] = [name]
+        for ranking in self._rankings.values():
+            ranking.add(bucket)
 
     def _leave(self, bucket: Vector, name: str) -> None:
         names = self.buckets[bucket]
         del names[bisect_left(names, name)]
         if not names:
             del self.buckets[bucket]
-            self._ranked.clear()
+            for ranking in self._rankings.values():
+                ranking.remove(bucket)
 
 
-def _rank(
-    buckets: dict[Vector, list[str]], needs: tuple[Need, ...]
-) -> list[tuple[tuple[int, ...], Vector]]:
-    ranked = []
-    for bucket in buckets:
-        for need in needs:
-            cpu, memory, _, metal = need.fixed
-            # The disk is asked of each machine, not of a bucket.
-            here = need._replace(fixed=(cpu, memory, 0, metal))
-            if assign(bucket, here) is not None:
-                ranked.append((fit_score(bucket, need), bucket))
-                break
-    return sorted(ranked)
+class Ranking:
+    """The buckets into which one need fits, the tightest fit first."""
+
+    def __init__(self, needs: tuple[Need, ...], buckets: Iterable[Vector]) -> None:
+        """Rank *buckets*."""
+        # The disk is asked of each machine, not of a bucket.
+        self._needs = [
+            need._replace(
+                fixed=(need.fixed[CPU], need.fixed[MEMORY], 0, need.fixed[METAL])
+            )
+            for need in needs
+        ]
+        self.ranked: list[tuple[Score, Vector]] = []
+        for bucket in buckets:
+            self.add(bucket)
+
+    def add(self, bucket: Vector) -> None:
+        """Rank one more bucket, if the need fits into it."""
+        score = self._score(bucket)
+        if score is not None:
+            insort(self.ranked, (score, bucket))
+
+    def remove(self, bucket: Vector) -> None:
+        """Rank *bucket* no more."""
+        score = self._score(bucket)
+        if score is not None:
+            del self.ranked[bisect_left(self.ranked, (score, bucket))]
+
+    def _score(self, bucket: Vector) -> Score | None:
+        for need in self._needs:
+            if assign(bucket, need) is not None:
+                return fit_score(bucket, need)
+        return None
 
 
-def fit_score(free: Vector, need: Need) -> tuple[int, ...]:
+def fit_score(free: Vector, need: Need) -> Score:
     """Return what would be left, the scarcest first: the least is the tightest fit."""
     return (
         devices_left(free, need),
-        free[0] - need.fixed[0],
-        free[1] - need.fixed[1],
+        free[CPU] - need.fixed[CPU],
+        free[MEMORY] - need.fixed[MEMORY],
     )
