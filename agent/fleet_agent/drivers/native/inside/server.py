@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fleet_agent.drivers.native.inside import overlay
+from fleet_agent.drivers.native.inside import overlay, trimming
 
 
 _MODULES = (
@@ -34,16 +34,15 @@ _SETTINGS = (
 
 def import_everything() -> None:
     """Import what the server needs, which is most of the time that a start takes."""
-    # Builds a large grammar at import, for formats of JSON Schema nobody here uses.
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
-    # Both ask node at each start, Lab even while it is imported.  Yarn's settings serve
-    # to build Lab, npm's prefix to find language servers: neither is done here.
-    lab: Any = import_module("jupyterlab.commands")
-    lab._yarn_config = lambda logger: {"yarn config": {}, "npm config": {}}  # noqa: SLF001 - there is no public way
-    languages: Any = import_module("jupyter_lsp.types").LanguageServerManagerAPI
-    languages._npm_prefix = lambda manager, npm: ""  # noqa: SLF001 - as above
-    for name in _MODULES:
-        import_module(name)
+    with trimming.trimmed():
+        # Both ask node at each start, Lab even while it is imported.  Yarn's settings
+        # serve to build Lab, npm's prefix to find language servers: neither is done.
+        lab: Any = import_module("jupyterlab.commands")
+        lab._yarn_config = lambda logger: {"yarn config": {}, "npm config": {}}  # noqa: SLF001 - there is no public way
+        languages: Any = import_module("jupyter_lsp.types").LanguageServerManagerAPI
+        languages._npm_prefix = lambda manager, npm: ""  # noqa: SLF001 - as above
+        for name in _MODULES:
+            import_module(name)
 
 
 def become(
