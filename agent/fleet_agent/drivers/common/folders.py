@@ -10,8 +10,8 @@ import re
 import stat
 from pathlib import Path
 
-from fleet_agent.drivers.base import DriverError
-from fleet_agent.drivers.native.sandbox import Account
+from fleet_agent.drivers.base import DriverError, NotebookFolder
+from fleet_agent.drivers.common.accounts import Account
 from fleet_contracts.reasons import Reason
 
 
@@ -25,15 +25,30 @@ class NotebookFolders:
         """Keep them in *base*."""
         self._base = base
 
+    @property
+    def base(self) -> Path:
+        """Where they are."""
+        return self._base
+
+    def named(self, name: str, account: Account) -> NotebookFolder:
+        """Return where the folder *name* of *account* is; nothing is made.
+
+        Raises:
+            DriverError: the name leads elsewhere.
+        """
+        if not _NAME.fullmatch(name):
+            raise _refusal(f"{name!r} is no name for a notebook folder")
+        return NotebookFolder(
+            base=self._base, name=name, uid=account.uid, gid=account.gid
+        )
+
     def ensure(self, name: str, account: Account) -> Path:
         """Return the folder *name* of *account*, made if it is not there.
 
         Raises:
             DriverError: the name leads elsewhere, or the folder is somebody else's.
         """
-        if not _NAME.fullmatch(name):
-            raise _refusal(f"{name!r} is no name for a notebook folder")
-        path = self._base / name
+        path = self.named(name, account).path
         self._base.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             path.mkdir(mode=0o700)

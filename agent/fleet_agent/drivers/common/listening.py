@@ -26,6 +26,11 @@ class Addresses:
     ports: tuple[int, int] | None = None
     """The first and last port that may be used; None: whichever is free."""
 
+    @property
+    def local(self) -> str:
+        """Where this machine itself reaches what listens."""
+        return _ANY.get(self.bind, self.bind)
+
 
 def listen(addresses: Addresses) -> socket.socket:
     """Return a socket that listens already, so that nobody can take its port.
@@ -65,7 +70,7 @@ async def answered(addresses: Addresses, port: int, prefix: str) -> None:
 
     Never gives up: the caller has a deadline, and watches the process.
     """
-    host = _ANY.get(addresses.bind, addresses.bind)
+    host = addresses.local
     while True:
         try:
             status = await _ask(host, port, f"{prefix}api")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from fleet_agent.drivers.base import DriverError
-from fleet_agent.drivers.native.identities import (
+from fleet_agent.drivers.common.accounts import (
     Identities,
     OutOfUidsError,
     UidRange,
 )
-from fleet_agent.drivers.native.notebooks import NotebookFolders
+from fleet_agent.drivers.common.folders import NotebookFolders
 from fleet_contracts.reasons import Reason
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from fleet_agent.drivers.base import ProgressSink
-from fleet_agent.drivers.native.environments.shared import SharedWork
+from fleet_agent.drivers.common.efforts import SharedWork
 from fleet_contracts.timeline import Progress
 
 
