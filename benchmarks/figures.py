@@ -1,4 +1,4 @@
-"""How figures are kept: raw samples with what they were measured on, as JSON."""
+"""How figures are kept: samples with what they were measured on, as JSON."""
 
 from __future__ import annotations
 
@@ -17,14 +17,28 @@ REPOSITORY = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 
 
+FEW = 100
+"""So many samples are kept one by one; of more only how they lie."""
+
+
+def quantile(samples: Sequence[float], part: float) -> float:
+    """Return the sample below which *part* of all lie."""
+    ordered = sorted(samples)
+    return ordered[int(part * (len(ordered) - 1))]
+
+
 def summary(samples: Sequence[float]) -> dict[str, float]:
-    """Return the figures that a reader compares; the samples stay beside them."""
-    return {
+    """Return the figures that a reader compares."""
+    found = {
         "median": round(statistics.median(samples), 6),
         "minimum": round(min(samples), 6),
         "maximum": round(max(samples), 6),
         "count": len(samples),
     }
+    if len(samples) > FEW:
+        for percent in (10, 25, 75, 90, 95, 99):
+            found[f"p{percent}"] = round(quantile(samples, percent / 100), 6)
+    return found
 
 
 def keep(
@@ -46,6 +60,8 @@ def keep(
         "commit": _commit(),
         "machine": {
             "cores": os.cpu_count(),
+            # On a busy machine: chrt -r 1 python benchmarks/...
+            "real_time_priority": os.sched_getscheduler(0) == os.SCHED_RR,
             "load": [round(load, 2) for load in os.getloadavg()],
             "python": platform.python_version(),
             "system": platform.platform(),
@@ -58,6 +74,7 @@ def keep(
         "samples": {
             key: [round(value, 6) for value in values]
             for key, values in samples.items()
+            if len(values) <= FEW
         },
     }
     RESULTS.mkdir(exist_ok=True)

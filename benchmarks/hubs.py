@@ -49,6 +49,8 @@ class Side:
     hub: psutil.Process
     others: Callable[[], list[psutil.Process]]
     """The further processes that take part in a start, for what it costs in all."""
+    settle: Callable[[], None]
+    """Return once nothing of the last stop goes on any more."""
     call: Callable[[str], requests.Response]
     """Make a request with this method to the owner's server at the Hub's API."""
 
@@ -84,10 +86,10 @@ def _cpu_seconds(process: psutil.Process) -> float:
 
 
 @contextmanager
-def fleet_side(folder: Path) -> Iterator[tuple[Side, Fleet]]:
+def fleet_side(folder: Path, *, standby: bool = False) -> Iterator[tuple[Side, Fleet]]:
     """A Hub with the fleet and one native machine, its environment built."""
     with Fleet(folder=folder, catalog=None, more_config=SLOW) as fleet:
-        machine = add_native_machine(fleet, owner=OWNER)
+        machine = add_native_machine(fleet, owner=OWNER, standby=standby)
         # The environment may have to be built, which no request waits for.
         with suppress(requests.ReadTimeout):
             fleet.ask(OWNER, OPTIONS["user_options"]).raise_for_status()
@@ -103,6 +105,7 @@ def fleet_side(folder: Path) -> Iterator[tuple[Side, Fleet]]:
                 name="fleet",
                 hub=psutil.Process(hub.pid),
                 others=lambda: [*fleet.controller_processes(), agent_process],
+                settle=lambda: _settle(agent_process) if standby else None,
                 call=lambda method: fleet.api(
                     method, f"users/{OWNER}/server", json=OPTIONS
                 ),
@@ -127,13 +130,31 @@ def simple_side(folder: Path, python: Path) -> Iterator[Side]:
         hub.browser(OWNER)
         yield Side(
             name="simple",
-            hub=psutil.Process(_pid_of(hub)),
+            hub=psutil.Process(pid_of(hub)),
             others=list,
+            settle=lambda: None,
             call=lambda method: hub.api(method, f"users/{OWNER}/server"),
         )
 
 
-def _pid_of(hub: PlainHub) -> int:
+def _settle(agent: psutil.Process) -> None:
+    """Wait until what the agent keeps ready has imported, and waits."""
+
+    def imported() -> bool:
+        before = busy()
+        time.sleep(0.3)
+        return 0.2 < before == busy()
+
+    def busy() -> float:
+        with suppress(psutil.Error):
+            return sum(map(_cpu_seconds, agent.children(recursive=True)))
+        return 0
+
+    wait_until(imported, "a process is ready")
+
+
+def pid_of(hub: PlainHub) -> int:
+    """Return the process of a Hub that this one started."""
     for process in psutil.Process().children():
         if process.cwd() == str(hub.folder):
             return process.pid

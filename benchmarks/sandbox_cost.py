@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 
 from native_machine import native_settings, unheard
 
+from fleet_agent.drivers.common.accounts import Identities
+from fleet_agent.drivers.common.folders import NotebookFolders
 from fleet_agent.drivers.native import bubblewrap, host, planning
 from fleet_agent.drivers.native.environments.build import BuildTools
 from fleet_agent.drivers.native.environments.store import Environment, EnvironmentStore
-from fleet_agent.drivers.native.identities import Identities
-from fleet_agent.drivers.native.notebooks import NotebookFolders
 from fleet_agent.drivers.native.runs import RunFolder
 from fleet_agent.drivers.native.sandbox import BOOT, ENVIRONMENT
 
@@ -98,7 +98,7 @@ def commands(
     uids = native_settings(state).uids
     account = Identities(state / "uids.json", uids).account(1, "ada")
     folder = RunFolder.of(state / "runs", "benchmark", 1)
-    folder.make(account)
+    folder.make(account, environment.identity)
     place = planning.Place(
         run=folder,
         notebook=NotebookFolders(state / "notebooks").ensure("ada", account),

@@ -12,6 +12,9 @@ import sys
 from pathlib import Path
 
 import yaml
+from generated_agent import agent_page
+from generated_service import command_line_page, metrics_page
+from generated_settings import settings_page
 
 from fleet_contracts.allocations import HOLDING, PHASE, TRANSITIONS
 from fleet_contracts.capabilities import WorkerCapabilities
@@ -152,6 +155,10 @@ PAGES = {
     "reasons.md": reasons_page,
     "support.md": support_page,
     "capabilities.schema.json": capabilities_schema,
+    "command-line.md": command_line_page,
+    "agent.md": agent_page,
+    "metrics.md": metrics_page,
+    "settings.md": settings_page,
 }
 
 

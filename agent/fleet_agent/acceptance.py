@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fleet_agent.ledger_entry import Entry, Key
 from fleet_contracts.catalog import Relation, TrustPolicy
-from fleet_contracts.devices import device_conflict
+from fleet_contracts.devices import device_conflict, held_here
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.selection import verify_dispatch
 from fleet_contracts.trust import relation_of, trust_refusal
@@ -29,6 +29,10 @@ class Machine:
     cpu_milli: int | None
     """What all workloads together may hold; None: unknown, so nothing fits."""
     memory_bytes: int | None
+    metal_fenced: bool = False
+    """Its CPU notebooks were seen to be kept from the Mac's GPU, and may share it."""
+    closed: Reason | None = None
+    """Why its owner lets it take nothing new now; None: it takes work."""
 
 
 def judge_epoch(
@@ -58,7 +62,12 @@ def judge_launch(
 ) -> Explanation | None:
     """Return why *machine* refuses to run *spec* beside *entries*; None: it may run."""
     held = [
-        entry.spec.resources
+        held_here(
+            entry.spec.resources,
+            os=machine.os,
+            driver=entry.spec.runtime.driver,
+            fenced=machine.metal_fenced,
+        )
         for entry in entries
         if entry.holds and entry.spec is not None
     ]
@@ -69,11 +78,20 @@ def judge_launch(
             resources=spec.resources,
             drivers=machine.drivers,
             os=machine.os,
+            fenced=machine.metal_fenced,
         )
         or _judge_trust(spec, machine)
+        or _judge_terms(machine)
         or device_conflict(spec.resources, held)
         or _judge_amounts(spec.resources, held, machine)
     )
+
+
+def _judge_terms(machine: Machine) -> Explanation | None:
+    if machine.closed is None:
+        return None
+    subject = "its owner" if machine.closed is Reason.DRAINING else None
+    return Explanation(reason=machine.closed, subject=subject)
 
 
 def _judge_trust(spec: WorkloadSpec, machine: Machine) -> Explanation | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
 from fleet_agent.errors import SettingsError
 
@@ -27,7 +27,7 @@ def service_url(text: str, *, trusted_network: bool = False) -> str:
         )
     if parts.username or parts.password:
         raise SettingsError("the controller's address must not contain a password")
-    if not (parts.scheme == "https" or trusted_network or _is_loopback(parts.hostname)):
+    if not (parts.scheme == "https" or trusted_network or is_loopback(parts.hostname)):
         raise SettingsError(
             f"the controller at {parts.hostname} is another computer, so its address "
             "must begin with https://: the machine's token would cross the network "
@@ -39,15 +39,22 @@ def service_url(text: str, *, trusted_network: bool = False) -> str:
 
 def link_url(service: str) -> str:
     """Return where the agent's WebSocket of *service* is."""
+    return _socket_url(service, "agent")
+
+
+def files_url(service: str, allocation: str, epoch: int, end: str) -> str:
+    """Return where one *end* of the transfer to an allocation is."""
+    return _socket_url(service, f"agent/files/{quote(allocation, '')}/{epoch}/{end}")
+
+
+def _socket_url(service: str, path: str) -> str:
     parts = urlsplit(service)
-    return urlunsplit(
-        SplitResult(
-            _SOCKET_SCHEME[parts.scheme], parts.netloc, f"{parts.path}agent", "", ""
-        )
-    )
+    scheme = _SOCKET_SCHEME[parts.scheme]
+    return urlunsplit(SplitResult(scheme, parts.netloc, f"{parts.path}{path}", "", ""))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether the name or address *host* is this computer's own."""
     if host == "localhost":
         return True
     try:

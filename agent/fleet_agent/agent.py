@@ -5,25 +5,35 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import structlog
 
 from fleet_agent import __version__
 from fleet_agent.acceptance import Machine
-from fleet_agent.drivers.base import Driver
+from fleet_agent.address_desk import AddressDesk
+from fleet_agent.copying.copies import Copies
+from fleet_agent.copying.lines import Dial, nowhere
+from fleet_agent.copying.sending import Sending
+from fleet_agent.drivers.base import Driver, DriverError
 from fleet_agent.environment import for_this_machine
 from fleet_agent.errors import LedgerWriteError
+from fleet_agent.fencing import Fencing
+from fleet_agent.leases import Leases
 from fleet_agent.ledger import Ledger
 from fleet_agent.link import Link
 from fleet_agent.picture import Picture
 from fleet_agent.probes.settings import DetectSettings
 from fleet_agent.processes import boot_id
 from fleet_agent.supervisor import Supervisor
+from fleet_agent.terms.watching import TermsWatch
+from fleet_contracts.base import Message
 from fleet_contracts.capabilities import Usage, WorkerCapabilities
 from fleet_contracts.placement_facts import placement_facts
 from fleet_contracts.protocol import (
     PROTOCOL,
     Acknowledge,
+    AddressVerdict,
     AgentEvent,
     CapabilitiesChanged,
     Forget,
@@ -33,10 +43,12 @@ from fleet_contracts.protocol import (
     Launch,
     Redetect,
     Report,
+    SendFiles,
     Stop,
     ToAgent,
     Welcome,
 )
+from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import DriverName, WorkloadSpec
 
 
@@ -55,9 +67,18 @@ class Agent:
         service_url: str,
         detection: DetectSettings,
         detect_seconds: float,
+        dial: Dial = nowhere,
         observe_seconds: float = 30.0,
+        bind_address: str = "127.0.0.1",
+        advertise_address: str = "127.0.0.1",
+        terms: TermsWatch | None = None,
+        share_metal: bool = False,
+        cut_off: Path | None = None,
     ) -> None:
         """Lend the machine of *owner* to the controller at *service_url*."""
+        self._desk = AddressDesk(
+            bind=bind_address, advertise=advertise_address, send=self._send
+        )
         self._ledger = ledger
         self._drivers = drivers
         self._owner = owner
@@ -70,13 +91,32 @@ class Agent:
             on_change=self._on_change,
             period_seconds=detect_seconds,
             observe_seconds=observe_seconds,
+            terms=terms,
         )
+        self._fencing = Fencing(
+            consent=share_metal,
+            driver=drivers.get(DriverName.NATIVE),
+            picture=self._picture,
+            detection=detection,
+            in_use=self._is_native_here,
+        )
+        self._sending = Sending(dial=dial, drivers=drivers, entries=ledger.entries)
         self._supervisor = Supervisor(
             ledger=ledger,
             drivers=drivers,
             machine=self._machine,
             localise=self._localise,
             publish=self._publish,
+            verify=self._verify,
+            copies=Copies(dial),
+        )
+
+        self._leases = Leases(
+            path=cut_off,
+            entries=ledger.entries,
+            end=lambda key: self._supervisor.end(
+                key, Explanation(reason=Reason.CUT_OFF)
+            ),
         )
 
     async def run(self, link: Link) -> None:
@@ -86,18 +126,24 @@ class Agent:
             AgentError: the agent cannot go on; workloads run on.
         """
         await asyncio.gather(self._supervisor.recover(), self._picture.look_fast())
+        await self._fencing.recall()
         self._link = link
         tasks = {
             asyncio.ensure_future(self._supervisor.fault),
             asyncio.create_task(link.run()),
             asyncio.create_task(self._picture.run()),
             asyncio.create_task(self._picture.watch()),
+            asyncio.create_task(self._picture.watch_terms()),
+            asyncio.create_task(self._fencing.run()),
+            asyncio.create_task(self._leases.run()),
         }
         try:
             done, _ = await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
             for task in done:
                 task.result()
         finally:
+            await self._desk.close()
+            await self._sending.close()
             tasks |= self._background
             for task in tasks:
                 task.cancel()
@@ -148,7 +194,9 @@ class Agent:
     def _act(self, message: ToAgent) -> None:
         match message:
             case Welcome():
+                self._leases.heard()
                 self._hub_api_url = message.hub_api_url
+                self._desk.welcomed(message)
                 _log.info("welcome", machine=message.machine)
             case Launch():
                 self._supervisor.launch(message)
@@ -160,8 +208,18 @@ class Agent:
                 self._supervisor.acknowledge(message)
             case Redetect():
                 self._picture.look_again()
+                self._fencing.look_again()
+                self._desk.offer()
+            case SendFiles():
+                self._sending.send(message)
+            case AddressVerdict():
+                self._desk.told(message)
             case Goodbye():
                 pass
+
+    def lost(self) -> None:
+        """Know that nobody is heard any more."""
+        self._leases.lost()
 
     # -------------------------------------------------------------------- helpers
 
@@ -171,9 +229,38 @@ class Agent:
             owner=self._owner,
             drivers=frozenset(self._drivers),
             os=facts.os,
+            metal_fenced=facts.metal_fenced,
             cpu_milli=facts.cores_milli,
             memory_bytes=facts.memory_bytes,
+            closed=facts.closed,
         )
+
+    async def _verify(self, spec: WorkloadSpec) -> None:
+        """Say whether torch of *spec*'s environment can do what its runtime requires.
+
+        Placement admits a launch where that is unknown, because the environment was
+        not built yet; now it is.
+
+        Raises:
+            DriverError: it cannot, or nobody can tell.
+        """
+        if spec.runtime.driver is DriverName.NATIVE:
+            await self._fencing.until_quiet()
+        wanted = [name for name in spec.runtime.requires if name.startswith("torch.")]
+        # What a container's torch can do is not told by any torch of the machine.
+        if not wanted or spec.runtime.driver is not DriverName.NATIVE:
+            return
+        facts = await self._picture.torch_in(
+            spec.runtime.ref, wanted, may_compute=spec.resources.metal
+        )
+        for name in wanted:
+            if facts.get(name) is not True:
+                known = facts.get(name) is False
+                raise DriverError(
+                    Reason.CAPABILITY_MISSING if known else Reason.CAPABILITIES_UNKNOWN,
+                    f"{name} of the environment is {facts.get(name)}",
+                    subject=name,
+                )
 
     def _localise(self, spec: WorkloadSpec) -> WorkloadSpec:
         environment = for_this_machine(
@@ -183,16 +270,30 @@ class Agent:
         )
         return spec.model_copy(update={"environment": environment})
 
+    def _send(self, message: Message) -> None:
+        if self._link is not None:
+            self._link.send(message)
+
     def _publish(self, report: Report) -> None:
         if self._link is not None:
             self._link.send(report)
+        self._fencing.look()
         if report.event is AgentEvent.PREPARED:
             # What torch can do in a new environment is worth knowing at once.
             task = asyncio.create_task(self._picture.notice_environments())
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 
+    def _is_native_here(self) -> bool:
+        """Whether anything of the native driver holds anything of this machine."""
+        return any(
+            entry.holds
+            and (entry.spec is None or entry.spec.runtime.driver is DriverName.NATIVE)
+            for entry in self._ledger.entries()
+        )
+
     def _on_change(self, picture: WorkerCapabilities) -> None:
+        self._fencing.look()
         if self._link is not None:
             self._link.send(CapabilitiesChanged(capabilities=_on_the_wire(picture)))
 

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 
 import structlog
 
+from fleet_agent.copying.copies import Copies
 from fleet_agent.drivers.base import (
     Condition,
     Driver,
@@ -53,11 +54,13 @@ class Allocation:
         driver: Driver,
         records: Records,
         ready: Callable[[], Awaitable[None]],
+        verify: Callable[[WorkloadSpec], Awaitable[None]],
+        copies: Copies,
         on_fault: Callable[[BaseException], None],
     ) -> None:
         """Begin where *entry* says that the allocation is; *spec* has no secrets.
 
-        *ready* returns once the driver is ready.  *on_fault* hears of what ended the task and is no fault of the workload.
+        *ready* returns once the driver is ready; *verify* raises when what was prepared cannot do what its runtime requires.  *copies* fetches files to begin with.  *on_fault* hears of what ended the task and is no fault of the workload.
         """
         self.key = entry.key
         self.judged = asyncio.Event()
@@ -66,6 +69,8 @@ class Allocation:
         self._driver = driver
         self._records = records
         self._ready = ready
+        self._verify = verify
+        self._copies = copies
         self._on_fault = on_fault
         self._handle = entry.handle
         self._serving = entry.event is AgentEvent.SERVING
@@ -156,6 +161,7 @@ class Allocation:
         await self._undo()
         self._undoing = False
         if outcome is not None:
+            await self._discard_copy()
             await self._records.report(outcome.event, explanation=outcome.explanation)
             return
         await self._records.drop_handle()
@@ -187,13 +193,7 @@ class Allocation:
             # Left by an agent that was killed half-way.
             await self._undo()
             await self._records.drop_handle()
-        outcome = await within(
-            self._spec.prepare_seconds,
-            self._prepare(),
-            too_late=Reason.PREPARE_TIMEOUT,
-            went_wrong=Reason.PREPARE_FAILED,
-            on_fault=self._log_driver_fault,
-        )
+        outcome = await self._make_ready()
         if outcome is not None:
             return outcome
         await self._records.report(AgentEvent.PREPARED)
@@ -213,10 +213,59 @@ class Allocation:
         await self._begin_serving()
         return await self._serve()
 
+    async def _make_ready(self) -> Outcome | None:
+        """Prepare the runtime and then fetch the files; one limit is for both."""
+        clock = asyncio.get_running_loop().time
+        limit, began = self._spec.prepare_seconds, clock()
+        outcome = await within(
+            limit,
+            self._prepare(),
+            too_late=Reason.PREPARE_TIMEOUT,
+            went_wrong=Reason.PREPARE_FAILED,
+            on_fault=self._log_driver_fault,
+        )
+        if outcome is not None or self._spec.copy_order is None:
+            return outcome
+        return await within(
+            max(limit - (clock() - began), 0.0),
+            self._fetch_copy(),
+            too_late=Reason.COPY_TIMEOUT,
+            went_wrong=Reason.COPY_FAILED,
+            on_fault=self._log_driver_fault,
+        )
+
+    async def _fetch_copy(self) -> None:
+        async def note(explanation: Explanation) -> None:
+            await self._records.report(AgentEvent.NOTE, explanation=explanation)
+
+        await self._copies.fetch(
+            self.key, self._spec, self._driver, self._records.progress, note
+        )
+
+    async def _hand_over_copy(self) -> None:
+        """Before anybody is told: what a server was seen to use is never removed."""
+        while True:
+            try:
+                return await self._copies.hand_over(self._spec, self._driver)
+            except OSError as error:
+                self._log_fault("a copy could not be handed over", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _discard_copy(self) -> None:
+        """Remove a copy that no server has used; the next agent does what fails."""
+        try:
+            await self._copies.discard(self._spec, self._driver)
+        except (OSError, DriverError) as error:
+            self._log_fault("an unused copy could not be removed", error)
+
     async def _prepare(self) -> None:
         assert self._job is not None  # noqa: S101 - by launch
         await self._ready()
-        await self._driver.prepare(self._job, self._records.progress)
+        try:
+            await self._driver.prepare(self._job, self._records.progress)
+        finally:
+            self._records.forget_progress()
+        await self._verify(self._spec)
 
     async def _start(self) -> None:
         assert self._job is not None  # noqa: S101 - by launch
@@ -230,6 +279,7 @@ class Allocation:
             close = getattr(handles, "aclose", None)
             if close is not None:
                 await close()
+            self._records.forget_progress()
         if self._handle is None or self._handle.url is None:
             raise DriverError(Reason.START_FAILED, "the driver yielded no address")
 
@@ -264,6 +314,7 @@ class Allocation:
         limit = self._spec.limit_seconds
         if limit is not None:
             self._ends_at = self._records.now().timestamp() + limit
+        await self._hand_over_copy()
         self._serving = True
         # The environment's secrets are not kept for as long as the server runs.
         self._job = None

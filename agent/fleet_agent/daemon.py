@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,29 @@ from typing_extensions import override
 from fleet_agent import __version__
 from fleet_agent.addresses import link_url, service_url
 from fleet_agent.agent import Agent
-from fleet_agent.compose import DriverSettings, environment_finder, make_drivers
+from fleet_agent.compose import (
+    DriverSettings,
+    ask_for,
+    can_keep_in,
+    environment_finder,
+    find_engine,
+    make_drivers,
+)
+from fleet_agent.copying.lines import Lines
 from fleet_agent.errors import AgentError, SettingsError
 from fleet_agent.ledger import Ledger
 from fleet_agent.link import Link
 from fleet_agent.logs import configure_logs
 from fleet_agent.probes.settings import DetectSettings
-from fleet_agent.state_folder import StateFolder, default_state_folder, read_token
+from fleet_agent.state_folder import (
+    StateFolder,
+    default_state_folder,
+    read_token,
+    write_private,
+)
+from fleet_agent.terms.settings import WrittenTerms, read_terms
+from fleet_agent.terms.watching import TermsWatch
+from fleet_contracts.workloads import DriverName
 
 
 _log = structlog.stdlib.get_logger("fleet_agent")
@@ -93,21 +110,120 @@ class FleetAgent(Application):
         They are shown, and never used as capacity.""",
     ).tag(config=True)
     bind_address = Unicode(
-        "127.0.0.1", help="The address of this machine at which notebooks listen."
+        "",
+        help="""The address of this machine at which notebooks listen.
+
+        Empty: what enrolment told, else 127.0.0.1.""",
     ).tag(config=True)
     advertise_address = Unicode(
         "",
         help="""The address at which the Hub's proxy reaches this machine.
 
-        Empty: BIND_ADDRESS.  It is a claim, and the controller tries it.""",
+        Empty: what enrolment told, else BIND_ADDRESS.  It is a claim, and the
+        controller tries it.""",
+    ).tag(config=True)
+    max_cpu = Unicode(
+        "", help="The most cores that notebooks may hold, such as 2 or 0.5; empty: all."
+    ).tag(config=True)
+    max_memory = Unicode(
+        "", help="The most memory that notebooks may hold, such as 8G; empty: all."
+    ).tag(config=True)
+    hours = Unicode(
+        "",
+        help="""When this machine takes work, by its own clock, such as
+        "mon-fri 18:00-08:00, sat-sun 00:00-24:00" or "daily 20:00-07:00".
+
+        Empty: always.  What runs when the hours end runs on.""",
+    ).tag(config=True)
+    not_while_used = Bool(
+        default_value=False,
+        help="""Take nothing new while somebody uses this computer.
+
+        What runs already runs on.  If nobody can tell, nothing new is taken.""",
+    ).tag(config=True)
+    idle_minutes = Float(
+        10.0,
+        min=0.0,
+        help="How long keyboard and mouse must rest before it counts as not used.",
+    ).tag(config=True)
+    not_on_battery = Bool(
+        default_value=False, help="Take nothing new while this computer is unplugged."
+    ).tag(config=True)
+    share_metal = Bool(
+        default_value=False,
+        help="""Let CPU notebooks on this Mac run beside other work, once a probe saw on
+        this build of macOS that their sandbox keeps them from its GPU.
+
+        The probe computes on the GPU for a moment, at the first opportunity and after
+        each update of macOS.  As long as it has not succeeded, notebooks run one at a
+        time, as they do without this.""",
+    ).tag(config=True)
+    fence_python = Unicode(
+        "",
+        help="""A Python with torch on this Mac, such as /opt/torch/bin/python, for the
+        probe of SHARE_METAL.
+
+        Empty: a notebook environment that has torch; without one the probe does not
+        succeed.""",
     ).tag(config=True)
     labels = Dict(
         help="""Words about this machine that classes may ask for, such as
         {"room": "b12"}.  They cannot claim hardware and decide no trust.""",
     ).tag(config=True)
+    standby = Bool(
+        default_value=True,
+        help="""Keep a process ready for the native notebook that was stopped last.
+
+        It starts again in a fraction of the time, for some 90 MB of memory meanwhile.
+        """,
+    ).tag(config=True)
+    locks = Unicode(
+        "",
+        help="""A folder with environments of your own, such as /etc/fleet/locks.
+
+        Each is a file NAME.lock of pinned and hashed requirements, which a native
+        runtime of the catalog names as its ref.  One of yours replaces the agent's own
+        of the same name.  Empty: only the agent's own, `jupyter`.""",
+    ).tag(config=True)
     notebook_environment = Dict(
-        help="""Variables for every native notebook on this machine, such as a
+        help="""Variables for every notebook on this machine, such as a
         proxy's address.  Notebooks can read them: put no secret here.""",
+    ).tag(config=True)
+    docker_host = Unicode(
+        "",
+        help="""Where the Docker driver's engine answers, such as
+        unix:///run/user/1000/docker.sock.
+
+        It must be this machine's own.  Empty: as DOCKER_HOST says, or as usual.""",
+    ).tag(config=True)
+    docker_folders = List(
+        Unicode(),
+        help="""Folders of this machine that every notebook in a container may read, at
+        the same path, such as ["/srv/data"].""",
+    ).tag(config=True)
+    docker_networks = List(
+        Unicode(),
+        help="""Private addresses and networks that notebooks in containers may reach,
+        such as ["192.168.7.0/24"]; ["all"]: whatever this machine reaches.
+
+        By default they reach the Hub and the outside, and nothing of this machine's
+        private network.""",
+    ).tag(config=True)
+    docker_image_days = Float(
+        30.0,
+        min=0.0,
+        help="""How long an image that the agent fetched may be unused before it is
+        removed.""",
+    ).tag(config=True)
+    docker_free_disk = Unicode(
+        "10G",
+        help="""While the engine's disk has less room, unused images that the agent
+        fetched are removed, the one unused longest first; 0: they are not.""",
+    ).tag(config=True)
+    simulated_machine = Dict(
+        help="""What kind of computer this pretends to be, for the simulation driver
+        alone, such as {"cores": 64, "memory": "512G", "gpus":
+        [{"name": "NVIDIA A100-SXM4-80GB", "memory": "80G", "count": 8}]}.""",
     ).tag(config=True)
     simulation = Dict(
         help="""How the simulation driver behaves, such as
@@ -169,7 +285,13 @@ class FleetAgent(Application):
         folder = StateFolder(Path(self.state_dir).expanduser().resolve())
         folder.make()
         with folder.lock():
-            asyncio.run(self._work(folder))
+            folder.ended.unlink(missing_ok=True)
+            try:
+                asyncio.run(self._work(folder))
+            except AgentError as error:
+                with suppress(OSError):
+                    write_private(folder.ended, f"{error}\n")
+                raise
 
     async def _work(self, folder: StateFolder) -> None:
         told = asyncio.Event()
@@ -177,32 +299,58 @@ class FleetAgent(Application):
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(number, _on_signal, told, number)
         enrolment = folder.read_enrolment()
-        service = self._service(enrolment)
-        token_file = Path(self.token_file) if self.token_file else folder.token
+        service = self.service(enrolment)
+        token_file = self.token_of(folder)
         read_token(token_file)
-        drivers = make_drivers(list(self.drivers), self._driver_settings(folder.path))
+        terms = read_terms(self.written_terms())
+        bind, advertise = self._addresses(enrolment)
+        ca_file = self.ca_file or enrolment.get("ca_file") or None
+        folder.note_run(controller=service, ca_file=ca_file)
+        settings = self._driver_settings(folder.path, bind, advertise)
+        drivers = make_drivers(list(self.drivers), settings)
         ledger = Ledger(folder.ledger)
+        detection = DetectSettings(
+            ask=ask_for(self.simulated_machine, drivers, folder.path.name),
+            state_dir=str(folder.path),
+            drivers=tuple(drivers),
+            limits={name: driver.keeps_limits for name, driver in drivers.items()},
+            environments_of={
+                name: driver.environments for name, driver in drivers.items()
+            },
+            labels=dict(self.labels),
+            advertise_address=None if advertise == "127.0.0.1" else advertise,
+            find_environments=environment_finder(drivers),
+            engine_host=find_engine(settings) if DriverName.DOCKER in drivers else None,
+            gpu_is_free=lambda: not ledger.holds_metal(),
+            can_keep_in=can_keep_in(settings),
+        )
         try:
             agent = Agent(
                 ledger=ledger,
                 drivers=drivers,
                 owner=self.owner or str(enrolment.get("owner") or ""),
                 service_url=service,
-                detection=DetectSettings(
-                    state_dir=str(folder.path),
-                    drivers=tuple(drivers),
-                    labels=dict(self.labels),
-                    advertise_address=self.advertise_address or None,
-                    find_environments=environment_finder(drivers),
+                detection=detection,
+                terms=TermsWatch(
+                    terms=terms, drained=folder.drained, detection=detection
+                ),
+                dial=Lines(
+                    service=service,
+                    token=lambda: read_token(token_file),
+                    ca_file=ca_file,
                 ),
                 detect_seconds=self.detect_seconds,
                 observe_seconds=self.observe_seconds,
+                bind_address=bind,
+                advertise_address=advertise,
+                share_metal=self.share_metal,
+                cut_off=folder.cut_off,
             )
             link = Link(
                 url=link_url(service),
                 token=lambda: read_token(token_file),
                 speaker=agent,
-                ca_file=self.ca_file or None,
+                ca_file=ca_file,
             )
             _log.info("agent starts", pid=os.getpid(), controller=service)
             await self._until_told(told, agent, link)
@@ -225,17 +373,55 @@ class FleetAgent(Application):
         if not running.cancelled():
             running.result()
 
-    def _driver_settings(self, folder: Path) -> DriverSettings:
+    def token_of(self, folder: StateFolder) -> Path:
+        """Return where the machine's token is."""
+        return Path(self.token_file) if self.token_file else folder.token
+
+    def written_terms(self) -> WrittenTerms:
+        """Return the owner's terms as they are written in the settings."""
+        return WrittenTerms(
+            max_cpu=self.max_cpu,
+            max_memory=self.max_memory,
+            hours=self.hours,
+            not_while_used=self.not_while_used,
+            idle_minutes=self.idle_minutes,
+            not_on_battery=self.not_on_battery,
+            drivers=tuple(self.drivers),
+        )
+
+    def _addresses(self, enrolment: dict[str, Any]) -> tuple[str, str]:
+        """Return where notebooks listen, and where they are reached."""
+        told = str(enrolment.get("bind_address") or "127.0.0.1")
+        bind = self.bind_address or told
+        claimed = "" if self.bind_address else enrolment.get("advertise_address")
+        return bind, self.advertise_address or str(claimed or bind)
+
+    def _driver_settings(
+        self, folder: Path, bind: str, advertise: str
+    ) -> DriverSettings:
         return DriverSettings(
             folder=folder,
-            bind_address=self.bind_address,
-            advertise_address=self.advertise_address or self.bind_address,
+            bind_address=bind,
+            advertise_address=advertise,
+            standby=self.standby,
+            locks=self.locks,
             notebook_environment=dict(self.notebook_environment),
+            docker_host=self.docker_host,
+            docker_folders=tuple(self.docker_folders),
+            docker_networks=tuple(self.docker_networks),
+            docker_image_days=self.docker_image_days,
+            docker_free_disk=self.docker_free_disk,
             simulation=dict(self.simulation),
+            fence_python=self.fence_python,
             process_environment=dict(os.environ),
         )
 
-    def _service(self, enrolment: dict[str, Any]) -> str:
+    def service(self, enrolment: dict[str, Any]) -> str:
+        """Return the fleet service's address.
+
+        Raises:
+            SettingsError: none is known, or it would be reached unprotected.
+        """
         controller = self.controller or str(enrolment.get("controller") or "")
         if not controller:
             raise SettingsError(

@@ -7,6 +7,7 @@ explanation (see ``drivers/base.py``).
 
     AgentError
     ├── SettingsError        a setting, the state folder or the token file is wrong
+    ├── EnrolmentError       the controller did not take this computer in
     ├── AnotherAgentError    a second agent on the same state folder
     ├── LedgerError
     │   ├── LedgerBrokenError   it cannot be read; somebody has to look at it
@@ -29,6 +30,12 @@ class SettingsError(AgentError):
     """A setting, the state folder or the token file is wrong."""
 
     exit_code = os.EX_CONFIG
+
+
+class EnrolmentError(AgentError):
+    """The controller was not reached, or did not take this computer in."""
+
+    exit_code = os.EX_NOPERM
 
 
 class AnotherAgentError(AgentError):

@@ -71,6 +71,13 @@ class Ledger:
         )
         return tuple(entry_of(row) for row in rows)
 
+    def holds_metal(self) -> bool:
+        """Return whether anything here holds the Mac's GPU."""
+        return any(
+            entry.holds and entry.spec is not None and entry.spec.resources.metal
+            for entry in self.entries()
+        )
+
     def entry(self, key: Key) -> Entry | None:
         """Return the allocation with this epoch, or None."""
         row = self._connection.execute(

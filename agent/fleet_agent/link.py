@@ -38,6 +38,7 @@ from fleet_contracts.base import Message
 from fleet_contracts.capabilities import Usage
 from fleet_contracts.protocol import (
     MAX_MESSAGE_BYTES,
+    CapabilitiesChanged,
     Goodbye,
     Heartbeat,
     Hello,
@@ -75,6 +76,9 @@ class Speaker(Protocol):
 
     def receive(self, message: ToAgent) -> None:
         """Act on a message of a living link; called in the order of arrival."""
+
+    def lost(self) -> None:
+        """Know that a link which lived has ended."""
 
 
 class Link:
@@ -149,6 +153,8 @@ class Link:
         try:
             await self._converse(connection, conversation)
         finally:
+            if self._outgoing is not None:
+                self._speaker.lost()
             self._outgoing = None
             connection.close()
         return conversation.ending()
@@ -172,7 +178,8 @@ class Link:
         self, connection: WebSocketClientConnection, conversation: Conversation
     ) -> None:
         outgoing: asyncio.Queue[str] = asyncio.Queue()
-        outgoing.put_nowait(_encode_hello(self._speaker.hello()))
+        hello = self._speaker.hello()
+        outgoing.put_nowait(_encode_hello(hello))
         helpers = [asyncio.create_task(_write(connection, outgoing))]
         try:
             async with asyncio.timeout(WELCOME_SECONDS) as patience:
@@ -183,7 +190,7 @@ class Link:
                         return
                     if isinstance(message, Welcome):
                         patience.reschedule(None)
-                        self._go_live(outgoing)
+                        self._go_live(outgoing, hello)
                         helpers.append(asyncio.create_task(self._beat(message)))
                     self._speaker.receive(message)
         except TimeoutError:
@@ -198,13 +205,17 @@ class Link:
         finally:
             await _cancel(helpers)
 
-    def _go_live(self, outgoing: asyncio.Queue[str]) -> None:
+    def _go_live(self, outgoing: asyncio.Queue[str], hello: Hello) -> None:
         """Show the inventory and all open reports, then let new ones through."""
         for page in pages(self._speaker.inventory()):
             outgoing.put_nowait(encode(page))
         for report in self._speaker.unacknowledged():
             outgoing.put_nowait(encode(report))
         self._outgoing = outgoing
+        # What changed since the hello was said to nobody.
+        now = self._speaker.hello().capabilities
+        if now != hello.capabilities:
+            self.send(CapabilitiesChanged(capabilities=now))
         _log.info("link is up")
 
     async def _beat(self, welcome: Welcome) -> None:
@@ -268,7 +279,8 @@ def _dismissed(goodbye: Goodbye) -> DismissedError:
         "revoked": "enrol this machine again",
     }.get(goodbye.code, "ask the administrator of the Hub")
     error = DismissedError(
-        f"the controller sent this agent away ({goodbye.code}): {goodbye.message}; {hint}"
+        f"the controller sent this agent away ({goodbye.code}): "
+        f"{goodbye.message.rstrip('.')}; {hint}"
     )
     if goodbye.code == "revoked":
         error.exit_code = os.EX_NOPERM

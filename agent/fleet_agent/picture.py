@@ -7,19 +7,27 @@ facts that need no slow tool; what is not known yet is unknown, and follows.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import structlog
 
+from fleet_agent.memory import give_back
 from fleet_agent.probes.detect import detect_fast, pictures
 from fleet_agent.probes.observe import observe
-from fleet_agent.probes.same import same_facts
-from fleet_agent.probes.settings import DetectSettings
-from fleet_contracts.capabilities import Usage, WorkerCapabilities
+from fleet_agent.probes.same import same_facts, same_terms
+from fleet_agent.probes.settings import DetectSettings, always
+from fleet_agent.terms.watching import TermsWatch
+from fleet_contracts.capabilities import MetalFence, Usage, WorkerCapabilities
+from fleet_contracts.placement_facts import placement_facts
 
 
 _FIRST_SECONDS = 3.0
 """How long the first hello waits for the fast facts."""
+
+_TERMS_SECONDS = 5.0
+"""Between two looks at the owner's terms: a file, a clock, at most two quick tools."""
 
 _log = structlog.stdlib.get_logger("fleet_agent.picture")
 
@@ -34,8 +42,10 @@ class Picture:
         on_change: Callable[[WorkerCapabilities], None],
         period_seconds: float,
         observe_seconds: float = 30.0,
+        terms: TermsWatch | None = None,
     ) -> None:
         """Detect with *settings*; *on_change* hears of each picture that differs."""
+        self._terms = terms
         self.latest = WorkerCapabilities()
         self._usage: Usage | None = None
         self._observe_seconds = observe_seconds
@@ -43,6 +53,7 @@ class Picture:
         self._on_change = on_change
         self._period_seconds = period_seconds
         self._wanted = asyncio.Event()
+        self._looking = asyncio.Lock()
 
     @property
     def usage(self) -> Usage | None:
@@ -68,11 +79,43 @@ class Picture:
         if built - {facts.environment for facts in self.latest.torch}:
             self.look_again()
 
+    async def torch_in(
+        self, ref: str, wanted: Sequence[str], *, may_compute: bool = True
+    ) -> dict[str, bool | None]:
+        """Return what torch of the environment *ref* can do, asked now if unknown.
+
+        A look that is under way may be asking it already, so it is waited for.
+        Without *may_compute* it is only asked if nobody else holds the GPU.
+        """
+        async with self._looking:
+            facts = self._torch_of(self.latest, ref)
+            if all(facts.get(name) is not None for name in wanted):
+                return facts
+            find = self._settings.find_environments
+            built = () if find is None else await find()
+            settings = replace(
+                self._settings,
+                environments=tuple(each for each in built if each.ref == ref),
+                find_environments=None,
+                gpu_is_free=always if may_compute else self._settings.gpu_is_free,
+            )
+            seen = [picture async for picture in pictures(settings)][-1]
+        # What was learnt is remembered, so telling it takes no second question.
+        self.look_again()
+        return self._torch_of(seen, ref)
+
+    @staticmethod
+    def _torch_of(picture: WorkerCapabilities, ref: str) -> dict[str, bool | None]:
+        return placement_facts(picture).environments.get(ref, {})
+
     async def look_fast(self) -> None:
         """Learn what needs no slow tool, and do not wait for it for long."""
+        if self._terms is not None:
+            await self._look_at_terms(self._terms)
         try:
             async with asyncio.timeout(_FIRST_SECONDS):
-                self.latest = await detect_fast(self._settings)
+                seen = await detect_fast(self._settings)
+                self.latest = self._with_told(seen)
         except TimeoutError:
             _log.warning("the first facts are late; the machine registers without them")
 
@@ -99,10 +142,52 @@ class Picture:
             except Exception as error:  # noqa: BLE001 - as in _look
                 _log.error("observation failed", exc_info=error)
 
+    async def watch_terms(self) -> None:
+        """See again and again whether the owner's terms are met, until cancelled."""
+        terms = self._terms
+        if terms is None:
+            # Its end would be taken for the agent's.
+            await asyncio.Event().wait()
+            return
+        while True:
+            if await self._look_at_terms(terms):
+                _log.info("the owner's terms changed", unmet=_unmet(self.latest))
+                self._on_change(self.latest)
+            await asyncio.sleep(_TERMS_SECONDS)
+
+    async def _look_at_terms(self, terms: TermsWatch) -> bool:
+        """Take the terms as they are met now; return whether anything changed."""
+        told = await terms.look()
+        changed = not same_terms(told, self.latest.terms)
+        self.latest = self.latest.model_copy(update={"terms": told})
+        return changed
+
+    def tell_fence(self, fence: MetalFence | None) -> None:
+        """Take what is known of a Mac's fence."""
+        told = self.latest.model_copy(update={"metal_fence": fence})
+        changed = not same_facts(told, self.latest)
+        self.latest = told
+        if changed:
+            _log.info("fence", reason=fence and fence.reason)
+            self._on_change(told)
+
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        """Let no look at the machine, which may compute on its GPU, begin meanwhile."""
+        async with self._looking:
+            yield
+
+    def _with_told(self, seen: WorkerCapabilities) -> WorkerCapabilities:
+        """Return *seen* with what is no probe's to say."""
+        kept = {"terms": self.latest.terms, "metal_fence": self.latest.metal_fence}
+        return seen.model_copy(update=kept)
+
     async def _look(self) -> None:
         try:
-            async for seen in pictures(self._settings):
-                self._take(seen)
+            async with self._looking:
+                async for seen in pictures(self._settings):
+                    self._take(seen)
+            give_back()
         except Exception as error:  # noqa: BLE001 - a broken probe must not end the agent
             _log.error("detection failed", exc_info=error)
 
@@ -110,8 +195,13 @@ class Picture:
         if self.latest.settled and not seen.settled:
             # A picture in the making must not make known facts unknown again.
             return
+        seen = self._with_told(seen)
         changed = not same_facts(seen, self.latest)
         self.latest = seen
         if changed:
             _log.info("capabilities changed", settled=seen.settled)
             self._on_change(seen)
+
+
+def _unmet(picture: WorkerCapabilities) -> list[str]:
+    return [term.name for term in picture.terms if term.met is not True]

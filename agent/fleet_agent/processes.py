@@ -130,8 +130,10 @@ def _start_of(pid: int) -> str | None:
             return None
         # The name in parentheses may itself contain spaces and parentheses.
         fields = text.rpartition(")")[2].split()
-        state, started = fields[0], fields[19]
-        return None if state in {"Z", "X"} else started
+        state, threads, started = fields[0], int(fields[17]), fields[19]
+        # The first thread may be gone while others still run, or still end: nobody
+        # can be told the exit code before the last of them is gone.
+        return None if state in {"Z", "X"} and threads <= 1 else started
     import psutil  # noqa: PLC0415 - Linux does without it, and it costs memory
 
     try:

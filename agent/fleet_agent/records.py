@@ -13,7 +13,7 @@ from fleet_agent.drivers.base import Handle
 from fleet_agent.errors import LedgerWriteError
 from fleet_agent.ledger import Ledger
 from fleet_agent.ledger_entry import Key, StopIntent
-from fleet_agent.progress import MOST_OPEN_REPORTS, Throttle
+from fleet_agent.progress import MOST_OPEN_REPORTS, SHORTEST_PAUSE, Throttle
 from fleet_contracts.protocol import AgentEvent, Report
 from fleet_contracts.timeline import Progress
 
@@ -35,6 +35,7 @@ class Records:
         self._ledger = ledger
         self._publish = publish
         self._throttle = Throttle()
+        self._withheld: asyncio.TimerHandle | None = None
 
     @staticmethod
     def now() -> datetime:
@@ -78,9 +79,16 @@ class Records:
             self._publish(report)
 
     def progress(self, progress: Progress) -> None:
-        """Tell of *progress*, unless it is too frequent or nobody has listened."""
-        now = asyncio.get_running_loop().time()
-        if not self._throttle.passes(progress, now=now):
+        """Tell of *progress*, unless nobody has listened.
+
+        One that comes too soon is told later, if nothing newer came by then: whoever
+        stops half way must not seem to stand at the beginning.
+        """
+        loop = asyncio.get_running_loop()
+        self.forget_progress()
+        if not self._throttle.passes(progress, now=loop.time()):
+            due = self._throttle.told_at + SHORTEST_PAUSE
+            self._withheld = loop.call_at(due, self.progress, progress)
             return
         if self._ledger.count_unacknowledged(self.key) >= MOST_OPEN_REPORTS:
             return
@@ -92,6 +100,12 @@ class Records:
             _log.warning("progress could not be recorded", error=str(error))
             return
         self._publish(report)
+
+    def forget_progress(self) -> None:
+        """Drop what is still to be told: something newer is, or the step is over."""
+        if self._withheld is not None:
+            self._withheld.cancel()
+            self._withheld = None
 
     async def _insist(self, write: Callable[[], Result]) -> Result:
         """Return the result of *write*, tried until the ledger can be written."""

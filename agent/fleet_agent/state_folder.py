@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import json
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +29,17 @@ def default_state_folder() -> Path:
     return Path(home) / "jupyterhub-fleet" / "agent"
 
 
+def add_state_option(parser: argparse.ArgumentParser) -> None:
+    """Let a command's user name the agent's folder, as ``state_dir``."""
+    parser.add_argument(
+        "--state-dir",
+        type=Path,
+        default=default_state_folder(),
+        metavar="DIR",
+        help="the agent's own folder (default: %(default)s)",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class StateFolder:
     """The places below one state folder."""
@@ -44,9 +57,36 @@ class StateFolder:
         return self.path / "enrolment.json"
 
     @property
+    def last_run(self) -> Path:
+        """What the agent that works here, or did last, was told of its controller."""
+        return self.path / "last-run.json"
+
+    @property
+    def drained(self) -> Path:
+        """A file that is there while the owner wants nothing new to start."""
+        return self.path / "drained"
+
+    @property
+    def ended(self) -> Path:
+        """Why the last agent could not go on, until another one starts."""
+        return self.path / "ended"
+
+    @property
+    def cut_off(self) -> Path:
+        """Since when nobody was heard, while that is so."""
+        return self.path / "cut-off"
+
+    @property
     def ledger(self) -> Path:
         """The ledger's file."""
         return self.path / "ledger.sqlite"
+
+    @property
+    def as_option(self) -> str:
+        """What names this folder in a command for a person; nothing for the usual one."""
+        if self.path == default_state_folder():
+            return ""
+        return f" --state-dir {shlex.quote(str(self.path))}"
 
     def make(self) -> None:
         """Make the folder for this user alone, or check that it is so.
@@ -56,10 +96,23 @@ class StateFolder:
         """
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = self.path.stat()
         except OSError as error:
             raise SettingsError(
                 f"the state folder {self.path} cannot be made: {error.strerror}"
+            ) from error
+        self.check()
+
+    def check(self) -> None:
+        """Say whether the folder is this user's alone.
+
+        Raises:
+            SettingsError: it is not there, or others may enter it.
+        """
+        try:
+            status = self.path.stat()
+        except OSError as error:
+            raise SettingsError(
+                f"the state folder {self.path} cannot be read: {error.strerror}"
             ) from error
         _check_private(self.path, status, "the state folder", mode="700")
 
@@ -83,6 +136,24 @@ class StateFolder:
         finally:
             os.close(descriptor)
 
+    def is_locked(self) -> bool:
+        """Whether an agent works in this folder now; leaves nothing behind.
+
+        Raises:
+            OSError: nobody can tell.
+        """
+        try:
+            descriptor = os.open(self.path / "lock", os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
     def read_enrolment(self) -> dict[str, Any]:
         """Return what enrolment told; empty when this machine was not enrolled here.
 
@@ -93,15 +164,32 @@ class StateFolder:
             text = self.enrolment.read_text(encoding="utf-8")
         except FileNotFoundError:
             return {}
-        try:
-            told = json.loads(text)
-        except ValueError:
-            told = None
-        if not isinstance(told, dict):
+        told = _fields(text)
+        if told is None:
             raise SettingsError(
                 f"{self.enrolment} is damaged; enrol this machine again"
             )
         return told
+
+    def note_run(self, *, controller: str, ca_file: str | None) -> None:
+        """Keep what an agent that begins to work here was told of its controller."""
+        told = {"controller": controller, "ca_file": ca_file}
+        write_private(self.last_run, json.dumps(told))
+
+    def read_last_run(self) -> dict[str, Any]:
+        """Return what ``note_run`` kept; empty where nothing can be read."""
+        try:
+            return _fields(self.last_run.read_text(encoding="utf-8")) or {}
+        except OSError:
+            return {}
+
+
+def _fields(text: str) -> dict[str, Any] | None:
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) else None
 
 
 def read_token(path: Path) -> str:

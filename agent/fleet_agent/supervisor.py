@@ -7,16 +7,18 @@ decides what a message means; this module only looks there and acts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
 from fleet_agent.acceptance import Machine, judge_epoch, judge_launch
 from fleet_agent.allocation import Allocation
+from fleet_agent.copying.copies import Copies
 from fleet_agent.drivers.base import Driver, Job
 from fleet_agent.errors import AgentError, LedgerWriteError
 from fleet_agent.ledger import Ledger
 from fleet_agent.ledger_entry import Entry, Key, StopIntent, without_secrets
+from fleet_agent.memory import give_back
 from fleet_agent.records import Publish, Records
 from fleet_contracts.protocol import (
     Acknowledge,
@@ -50,11 +52,14 @@ class Supervisor:
         machine: Callable[[], Machine],
         localise: Callable[[WorkloadSpec], WorkloadSpec],
         publish: Publish,
+        verify: Callable[[WorkloadSpec], Awaitable[None]],
+        copies: Copies,
     ) -> None:
         """Run allocations with *drivers*.
 
         *machine* is asked at each launch, since facts come in later.  *localise*
-        rewrites a spec for this machine's network.
+        rewrites a spec for this machine's network.  *verify* is asked between
+        preparation and start, and raises ``DriverError``.
         """
         self.fault: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails when the agent cannot go on."""
@@ -63,6 +68,8 @@ class Supervisor:
         self._machine = machine
         self._localise = localise
         self._publish = publish
+        self._verify = verify
+        self._copies = copies
         self._allocations: dict[Key, Allocation] = {}
         self._opening: dict[DriverName, asyncio.Task[None]] = {}
         self._closing = False
@@ -73,6 +80,10 @@ class Supervisor:
         """Take up everything that the ledger holds; once, before the first link."""
         for name, driver in self._drivers.items():
             self._opening[name] = asyncio.create_task(_open(driver))
+        try:
+            await self._copies.tidy(self._drivers, self._ledger.entries())
+        except OSError as error:
+            _log.error("unused copies could not be removed", error=str(error))
         for entry in self._ledger.entries():
             if entry.holds and entry.spec is not None:
                 self._resume(entry, entry.spec)
@@ -141,6 +152,12 @@ class Supervisor:
             )
         elif entry.holds:
             _log.error("an allocation has no driver", allocation=key.allocation)
+
+    def end(self, key: Key, explanation: Explanation) -> None:
+        """End an allocation by this machine's own decision."""
+        allocation = self._allocations.get(key)
+        if allocation is not None:
+            allocation.ask_stop(StopIntent(explanation=explanation))
 
     def forget(self, message: Forget) -> None:
         """Drop an allocation that is over."""
@@ -219,6 +236,8 @@ class Supervisor:
             driver=driver,
             records=Records(entry.key, ledger=self._ledger, publish=self._publish),
             ready=lambda: self._ready(spec.runtime.driver),
+            verify=self._verify,
+            copies=self._copies,
             on_fault=self._on_fault,
         )
         self._allocations[entry.key] = allocation
@@ -288,6 +307,8 @@ class Supervisor:
 async def _open(driver: Driver) -> None:
     try:
         await driver.open()
+        # Verifying what is there reads all of it.
+        give_back()
     except Exception as error:  # noqa: BLE001 - each launch will say what is wrong
         _log.error("a driver is not ready", driver=driver.name.value, exc_info=error)
 

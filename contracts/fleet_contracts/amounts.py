@@ -9,8 +9,10 @@ a text that reads back as the same amount.
 from __future__ import annotations
 
 import re
-from decimal import ROUND_DOWN, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal
 from typing import Final
+
+from fleet_contracts.language import say_many
 
 
 LARGEST: Final = 2**63 - 1
@@ -117,12 +119,13 @@ def format_seconds(seconds: float) -> str:
     return "".join(parts) or "0s"
 
 
-def describe_bytes(amount: int) -> str:
+def describe_bytes(amount: int, rounding: str = ROUND_HALF_EVEN) -> str:
     """Return *amount* for people, to one decimal: ``7.8 GiB``.  It may be rounded."""
     for letter, unit in reversed(_UNITS.items()):
         if amount >= unit:
-            return f"{_plain(round(Decimal(amount) / unit, 1))} {letter}iB"
-    return f"{amount} bytes"
+            tenths = (Decimal(amount) / unit).quantize(Decimal("0.1"), rounding)
+            return f"{_plain(tenths)} {letter}iB"
+    return say_many("%1 byte", "%1 bytes", amount)
 
 
 def _written(text: str | float) -> str:

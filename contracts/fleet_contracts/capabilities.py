@@ -91,6 +91,8 @@ class HostFacts(Message):
     os: Fact[str] = Fact[str]()
     """``linux``, ``darwin`` or ``windows``."""
     os_version: Fact[str] = Fact[str]()
+    os_build: Fact[str] = Fact[str]()
+    """Which build of macOS runs; it changes with every update."""
     kernel: Fact[str] = Fact[str]()
     architecture: Fact[str] = Fact[str]()
     """The hardware's: ``arm64`` on Apple Silicon, under Rosetta too."""
@@ -220,6 +222,10 @@ class AgentDriver(Message):
     name: DriverName
     usable: bool | None = None
     reason: str = "ok"
+    limits: bool | None = None
+    """Whether a workload is kept to the cores and the memory of its class."""
+    environments: tuple[str, ...] | None = None
+    """The refs of all environments that it can run; None: not known before it tries."""
     observed: Observed
 
 
@@ -234,6 +240,44 @@ class Label(Message):
 
     name: str
     value: str
+    observed: Observed
+
+
+class OwnerTerm(Message):
+    """One term on which the machine's owner lends it, and whether it is met now."""
+
+    name: str
+    """``cpu``, ``memory``, ``drivers``, ``hours``, ``presence``, ``power``, ``drain``."""
+    met: bool | None = True
+    """None: nobody can tell, which counts as not met: the machine takes nothing new."""
+    reason: str = "ok"
+    """Why it is not met, as a reason's code."""
+    amount: Amount | None = None
+    """The most that the owner lends, in *unit*; None: the term is no amount."""
+    unit: str | None = None
+    """``milli_cores`` or ``bytes``."""
+    until: AwareDatetime | None = None
+    """When that changes by itself; None: nobody knows."""
+    text: str = ""
+    """The term as the owner wrote it."""
+    observed: Observed
+
+
+class MetalFence(Message):
+    """Whether a Mac's sandbox keeps a CPU notebook from the GPU: seen, or unknown.
+
+    ``placement_facts`` says what follows; without this nothing does.
+    """
+
+    consent: bool = False
+    """The machine's owner lets CPU notebooks share, where the fence was seen to hold."""
+    holds: bool | None = None
+    """True: nothing reached the GPU from inside, and the same programs did without the
+    fence.  False: something reached it.  None: nobody knows."""
+    reason: str = "ok"
+    """Why it is not known to hold, as a stable ``lower_snake`` code."""
+    os_build: str | None = None
+    """The build of macOS on which that was seen; it says nothing about another."""
     observed: Observed
 
 
@@ -309,6 +353,10 @@ class WorkerCapabilities(Message):
     drivers: tuple[AgentDriver, ...] = ()
     network: NetworkFacts = NetworkFacts()
     labels: tuple[Label, ...] = ()
+    terms: tuple[OwnerTerm, ...] = ()
+    """The owner's own limits; what runs already is not ended by them."""
+    metal_fence: MetalFence | None = None
+    """None: the machine is no Mac, or has not said anything about it."""
     usage: Usage | None = None
     probes: tuple[ProbeReport, ...] = ()
     notes: tuple[Note, ...] = ()

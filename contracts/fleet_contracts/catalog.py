@@ -76,6 +76,8 @@ class ResourceClass(Contract):
     disk_bytes: Bytes = 0
     limit_seconds: Seconds | None = None
     """How long a workload may run once it is ready; None: no limit."""
+    lease_seconds: Seconds | None = None
+    """How long it may run while its machine is cut off; None: as long as it likes."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Labels of the machine's record that must have these values."""
 

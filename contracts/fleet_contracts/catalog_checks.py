@@ -8,94 +8,30 @@ reported once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import product
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final
 
-from fleet_contracts.catalog import Profile, Quota, ResourceClass, Runtime
-from fleet_contracts.catalog_yaml import Document, Path
+from fleet_contracts.catalog import Profile, ResourceClass, Runtime
+from fleet_contracts.catalog_draft import Draft, Place
+from fleet_contracts.catalog_reach import (
+    classes_can_be_scheduled,
+    requirements_agree,
+    titles_tell_apart,
+)
+from fleet_contracts.catalog_values import (
+    classes_make_sense,
+    quotas_make_sense,
+    requirements_can_be_met,
+)
 from fleet_contracts.selection import select_runtime, serving_ref
 from fleet_contracts.workloads import Accelerator, DriverName, WorkloadKind
-
-
-Model = TypeVar("Model")
-
-
-class Place(NamedTuple):
-    """Where an entry stands."""
-
-    document: Document
-    path: Path
-
-    def blame(self, key: str | int | None, message: str, remedy: str) -> None:
-        """Add a fault at *key* of the entry, or at the entry itself."""
-        path = self.path if key is None else (*self.path, key)
-        self.document.blame(path, message, remedy)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed(Generic[Model]):
-    """A well-formed entry and its place."""
-
-    model: Model
-    place: Place
-
-
-@dataclass(slots=True)
-class Draft:
-    """All well-formed entries of all files."""
-
-    classes: list[Placed[ResourceClass]] = field(default_factory=list)
-    runtimes: list[Placed[Runtime]] = field(default_factory=list)
-    profiles: list[Placed[Profile]] = field(default_factory=list)
-    quotas: list[Placed[Quota]] = field(default_factory=list)
-    malformed: dict[str, set[str]] = field(default_factory=dict)
-    """By section, every text in an entry that is not well-formed: what it may name."""
-
-    def class_models(self) -> dict[str, ResourceClass]:
-        """Return the classes by name."""
-        return {item.model.name: item.model for item in self.classes}
-
-    def runtimes_of(self, profile: Profile) -> tuple[Runtime, ...]:
-        """Return the profile's runtimes, in the order of the catalog."""
-        return tuple(
-            item.model for item in self.runtimes if item.model.name in profile.runtimes
-        )
 
 
 def check(draft: Draft) -> None:
     """Blame everything that is wrong between the entries of *draft*."""
     for one_check in _CHECKS:
         one_check(draft)
-
-
-def _classes_make_sense(draft: Draft) -> None:
-    for item in draft.classes:
-        chosen, place = item.model, item.place
-        if chosen.accelerator is Accelerator.CPU:
-            for key, value in (
-                ("devices", chosen.devices),
-                ("device_memory", chosen.device_memory_bytes),
-                ("compute_capability", chosen.compute_capability),
-                ("device_models", chosen.device_models),
-            ):
-                if value:
-                    place.blame(
-                        key,
-                        f"class {chosen.name!r} is a CPU class and asks for devices",
-                        "Remove the key, or name an accelerator.",
-                    )
-        elif not chosen.devices:
-            place.blame(
-                "devices",
-                f"class {chosen.name!r} has an accelerator and asks for 0 devices",
-                "Ask for at least 1, or make it a CPU class.",
-            )
-        elif chosen.accelerator is Accelerator.MPS and chosen.devices != 1:
-            place.blame(
-                "devices", "a Mac has one GPU", "Write 1, or leave the key out."
-            )
 
 
 def _runtimes_make_sense(draft: Draft) -> None:
@@ -152,7 +88,8 @@ def _profiles_name_what_exists(draft: Draft) -> None:
                 here = Place(item.place.document, (*item.place.path, key))
                 if name in listed[:number]:
                     here.blame(number, f"{name!r} is listed twice", "Remove one.")
-                if name not in names and name not in draft.malformed.get(key, ()):
+                malformed = draft.malformed.get(key, set())
+                if name not in names and not get_close_matches(name, malformed, n=1):
                     here.blame(
                         number,
                         f"profile {item.model.name!r} names {name!r}, which is not "
@@ -177,7 +114,8 @@ def _kinds_agree(draft: Draft) -> None:
 def _every_class_is_served(draft: Draft) -> None:
     classes = draft.class_models()
     for item in draft.profiles:
-        if _names_malformed(draft, item.model):
+        if not draft.runtime_names() >= set(item.model.runtimes):
+            # What it lacks is blamed where it stands.
             continue
         for number, name in enumerate(item.model.classes):
             chosen = classes.get(name)
@@ -193,10 +131,16 @@ def _every_class_is_served(draft: Draft) -> None:
 
 
 def _everything_can_be_reached(draft: Draft) -> None:
-    profiles = [item.model for item in draft.profiles]
-    used = set(draft.malformed.get("profiles", ()))
-    for profile in profiles:
-        used.update(profile.classes, profile.runtimes)
+    named = {
+        name
+        for item in draft.profiles
+        for name in (*item.model.classes, *item.model.runtimes)
+    }
+    known = draft.class_models().keys() | draft.runtime_names()
+    used = named | draft.malformed.get("profiles", set())
+    for name in named - known:
+        # A misspelt name is blamed where it stands, and not once more here.
+        used.update(get_close_matches(name, sorted(known), n=1))
     for chosen in draft.classes:
         if chosen.model.name not in used:
             chosen.place.blame(
@@ -213,7 +157,7 @@ def _everything_can_be_reached(draft: Draft) -> None:
                 f"runtime {name!r} cannot be reached: no profile uses it",
                 "Add it to a profile, or remove it.",
             )
-        elif name not in selected and not draft.malformed:
+        elif name not in selected and not draft.malformed and named <= known:
             runtime.place.blame(
                 None,
                 f"runtime {name!r} is never selected: no class needs it, or the ones "
@@ -233,33 +177,19 @@ def _audiences_include_somebody(draft: Draft) -> None:
             )
 
 
-def _quotas_make_sense(draft: Draft) -> None:
-    for item in draft.quotas:
-        quota = item.model
-        if (quota.user is None) == (quota.group is None):
-            item.place.blame(
-                None,
-                "a quota is for one user or one group",
-                "Write user or group, not both; * means each.",
-            )
-        limits = (quota.workloads, quota.devices, quota.cpu_milli, quota.memory_bytes)
-        if all(limit is None for limit in limits):
-            item.place.blame(
-                None,
-                "a quota without any limit does nothing",
-                "Add workloads, devices, cpu or memory.",
-            )
-
-
 _CHECKS: Final[tuple[Callable[[Draft], None], ...]] = (
-    _classes_make_sense,
+    classes_make_sense,
+    classes_can_be_scheduled,
+    titles_tell_apart,
+    requirements_can_be_met,
+    requirements_agree,
     _runtimes_make_sense,
     _profiles_name_what_exists,
     _kinds_agree,
     _every_class_is_served,
     _everything_can_be_reached,
     _audiences_include_somebody,
-    _quotas_make_sense,
+    quotas_make_sense,
 )
 
 
@@ -295,10 +225,6 @@ def _ever_selected(draft: Draft) -> set[str]:
         if chosen.name in profile.classes
         for name in _selected(draft, profile, chosen)
     }
-
-
-def _names_malformed(draft: Draft, profile: Profile) -> bool:
-    return not draft.malformed.get("runtimes", set()).isdisjoint(profile.runtimes)
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ Amounts are texts with units here and integers in the catalog.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
@@ -30,10 +30,28 @@ from fleet_contracts.workloads import Accelerator, DriverName, WorkloadKind
 ByteAmount = Annotated[int, BeforeValidator(parse_bytes)]
 CoreAmount = Annotated[int, BeforeValidator(parse_cores)]
 Duration = Annotated[float, BeforeValidator(parse_seconds)]
-Count = Annotated[int, Field(ge=0)]
+MOST: Final = 1_000_000
+"""More devices or workloads than any fleet has, and a priority above all others."""
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Priority = Annotated[int, Field(ge=-MOST, le=MOST)]
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Texts = tuple[Text, ...]
+
+
+def _title(text: object) -> object:
+    """Return *text* if it can be read on one line."""
+    if not isinstance(text, str) or not text:
+        return text
+    title = text.strip()
+    if not title:
+        raise ValueError("the title is blank")
+    if len(title.splitlines()) != 1:
+        raise ValueError("a title must be one line")
+    return title
+
+
+Title = Annotated[Text, BeforeValidator(_title)]
 
 
 def _agent_driver(name: object) -> DriverName:
@@ -54,7 +72,7 @@ class ClassEntry(Contract):
     """A class, as it is written."""
 
     name: Slug
-    title: Text | None = None
+    title: Title | None = None
     description: str = ""
     accelerator: Accelerator = Accelerator.CPU
     devices: Count | None = None
@@ -67,6 +85,7 @@ class ClassEntry(Contract):
     memory: ByteAmount
     disk: ByteAmount = 0
     limit: Duration | None = None
+    lease: Duration | None = None
     labels: dict[Text, Text] = Field(default_factory=dict)
 
     def build(self) -> ResourceClass:
@@ -85,6 +104,7 @@ class ClassEntry(Contract):
             memory_bytes=self.memory,
             disk_bytes=self.disk,
             limit_seconds=self.limit,
+            lease_seconds=self.lease,
             labels=self.labels,
         )
 
@@ -137,7 +157,7 @@ class ProfileEntry(Contract):
 
     name: Slug
     version: Text = "1"
-    title: Text | None = None
+    title: Title | None = None
     description: str = ""
     kind: WorkloadKind = WorkloadKind.NOTEBOOK
     classes: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -147,7 +167,7 @@ class ProfileEntry(Contract):
     """None: everybody."""
     deadlines: DeadlinesEntry = DeadlinesEntry()
     limit: Duration | None = None
-    priority: int = 0
+    priority: Priority = 0
 
     def build(self) -> Profile:
         """Return the profile."""

@@ -6,6 +6,7 @@ Every fault has its file, its line and a remedy.  No message repeats a ref.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
@@ -14,8 +15,10 @@ from pydantic import BaseModel, ValidationError
 
 from fleet_contracts.base import SLUG_PATTERN
 from fleet_contracts.catalog import Catalog, Shares, TrustPolicy
-from fleet_contracts.catalog_checks import Draft, Place, Placed, check
+from fleet_contracts.catalog_checks import check
+from fleet_contracts.catalog_draft import Draft, Place, Placed
 from fleet_contracts.catalog_entries import (
+    MOST,
     ClassEntry,
     ProfileEntry,
     QuotaEntry,
@@ -44,6 +47,7 @@ _SHAPES: Final = {
     "int_parsing": ("must be a whole number", "Write digits only."),
     "int_type": ("must be a whole number", "Write digits only."),
     "float_parsing": ("must be a number", "Write digits only."),
+    "less_than_equal": ("is too large", f"Write {MOST} or less."),
     "greater_than": ("must be above 0", "Write a larger number."),
     "greater_than_equal": ("must not be negative", "Write 0 or more."),
     "string_pattern_mismatch": ("must look like 8.0", "Write major.minor."),
@@ -60,20 +64,28 @@ class CatalogError(ValueError):
         self.faults = tuple(faults)
 
 
-def parse_catalog(sources: Sequence[Source]) -> Catalog:
+def parse_catalog(sources: Sequence[Source], unread: Sequence[Fault] = ()) -> Catalog:
     """Return the catalog that *sources* describe together, in their order.
+
+    *unread*: why other files of it could not be read at all.
 
     Raises:
         CatalogError: something is wrong with it.
     """
     documents = [read_yaml(source) for source in sources]
+    for fault in unread:
+        missing = Document(source=Source(fault.file, ""), is_unread=True)
+        missing.faults.append(fault)
+        documents.append(missing)
     draft = Draft()
     single: dict[str, Placed[Any]] = {}
     for document in documents:
         if _is_mapping(document):
             _read_document(document, draft, single)
     _check_names(draft, documents)
-    check(draft)
+    if not any(document.is_unread for document in documents):
+        # What an unread file defines would be missed everywhere.
+        check(draft)
     if not draft.profiles and not any(document.faults for document in documents):
         nothing = documents[0] if documents else Document(source=Source("catalog", ""))
         nothing.blame((), "the catalog offers nothing", "Add at least one profile.")
@@ -104,6 +116,7 @@ def _is_mapping(document: Document) -> bool:
         return False
     if isinstance(document.data, dict):
         return True
+    document.is_unread = True
     document.blame(
         (), "the file must be a mapping", f"Begin it with one of {', '.join(_KEYS)}."
     )
@@ -126,6 +139,7 @@ def _read_document(
             document.blame(
                 (key,), f"{key} must be a list", "Begin each entry with a dash."
             )
+            draft.malformed.setdefault(key, set()).update(_texts(value))
 
 
 def _read_list(
@@ -149,12 +163,14 @@ def _read_list(
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every text in *value*."""
+    """Yield every text in *value*, and what it was probably meant to be as a name."""
     if isinstance(value, str):
-        yield value
+        yield from (value, _slug(value))
     elif isinstance(value, list | dict):
-        for item in value.values() if isinstance(value, dict) else value:
+        for item in value:
             yield from _texts(item)
+        if isinstance(value, dict):
+            yield from _texts(list(value.values()))
 
 
 def _read_single(
@@ -184,12 +200,47 @@ def _read_single(
 
 def _read_entry(entry: type[Any], value: Any, place: Place) -> Any:
     """Return the model of one entry; None, with its faults noted, if it has any."""
+    told = len(place.document.faults)
+    value = _without_nothing(value, place)
     try:
-        return entry.model_validate(value).build()
+        model = entry.model_validate(value).build()
     except ValidationError as error:
-        for problem in error.errors(include_input=False, include_url=False):
+        for problem in _problems(error, place):
             _blame_problem(entry, problem, value, place)
-    return None
+        return None
+    return model if len(place.document.faults) == told else None
+
+
+def _without_nothing(value: Any, place: Place) -> Any:
+    """Return *value* without keys that have no value; each of them is a fault.
+
+    A forgotten value must not mean the default: an audience of nobody is not everybody.
+    """
+    if not isinstance(value, dict):
+        return value
+    kept = {}
+    for key, item in value.items():
+        here = Place(place.document, (*place.path, key))
+        if item is not None:
+            kept[key] = _without_nothing(item, here)
+        elif here.path not in place.document.blamed:
+            here.blame(None, f"{key!r} has no value", "Write one, or remove the key.")
+    return kept
+
+
+def _problems(error: ValidationError, place: Place) -> Iterator[Any]:
+    """Yield what is wrong and not told yet."""
+    found = error.errors(include_input=False, include_url=False)
+    blamed = place.document.blamed
+    for problem in found:
+        kind, path = problem["type"], (*place.path, *problem["loc"])
+        if kind == "missing" and {path, (*path[:-1], "?")} & blamed:
+            continue
+        inside = {one["loc"][: len(problem["loc"])] for one in found if one != problem}
+        if kind == "too_short" and problem["loc"] in inside:
+            # Nothing is left of what it names, since all of that is wrong.
+            continue
+        yield problem
 
 
 def _blame_problem(
@@ -220,12 +271,25 @@ def _blame_problem(
 
 
 def _blame_name(value: dict[str, Any], place: Place) -> None:
-    name = str(value.get("name"))
+    name = value.get("name")
+    if not isinstance(name, str):
+        # YAML takes no, on and the like for truth values.
+        place.blame("name", "'name' must be a text", "Put the value in quotes.")
+        return
     place.blame(
         "name",
-        f"{name[:80]!r} is no name",
+        f"{name[:80]!r} is no name{_odd_character(name)}",
         f"Use lower-case letters, digits and dashes, such as {_slug(name)!r}.",
     )
+
+
+def _odd_character(name: str) -> str:
+    """Return which character only looks like one of a name, or is not seen at all."""
+    odd = next((one for one in name if not one.isascii()), None)
+    if odd is None:
+        return ""
+    known = unicodedata.name(odd, "a character without a name").lower()
+    return f": it has U+{ord(odd):04X} ({known})"
 
 
 def _key_of(location: Path) -> str:
@@ -253,8 +317,9 @@ def _check_names(draft: Draft, documents: Sequence[Document]) -> None:
 
 def _check_name(name: str, place: Place, seen: dict[str, tuple[str, str, int]]) -> None:
     line = place.document.line_of((*place.path, "name"))
-    first = seen.setdefault(_slug(name), (name, place.document.source.name, line))
-    if first[1:] == (place.document.source.name, line):
+    this = (name, place.document.source.name, line)
+    first = seen.setdefault(_slug(name), this)
+    if first is this:
         return
     where = f"{first[1]}:{first[2]}"
     if first[0] == name:

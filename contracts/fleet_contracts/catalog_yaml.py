@@ -7,6 +7,7 @@ object, and nothing in it can grow: aliases are followed within one budget.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -21,6 +22,23 @@ _MAX_NODES: Final = 100_000
 
 _TAG: Final = "tag:yaml.org,2002:"
 _TEXTS: Final = {f"{_TAG}{name}" for name in ("str", "int", "float", "timestamp")}
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_REMEDIES: Final = (
+    ("'\\t'", "Use spaces: YAML takes no tab here."),
+    ("character '\\", "Correct the line."),
+    ("found character '", "Put the value in quotes."),
+    ("alphabetic or numeric character", "Put the value in quotes: * and & mean more."),
+    ("undefined alias", "Put the value in quotes, or define the anchor above it."),
+    (
+        "mapping values are not allowed",
+        "Indent the keys of an entry alike, and put a text with a colon in quotes.",
+    ),
+    ("expected ':'", "Write each key with a colon and a space behind it."),
+    ("another document", "Write one document a file: remove the line of dashes."),
+    ("expected ',' or", "Close the bracket."),
+    ("expected <block end>", "Indent the keys of an entry alike."),
+)
+"""What to do about what the parser says, by a part of its words; the first counts."""
 _TRUE: Final = frozenset({"yes", "true", "on"})
 
 Path = tuple[str | int, ...]
@@ -56,6 +74,9 @@ class Document:
     data: Any = None
     lines: dict[Path, int] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    blamed: set[Path] = field(default_factory=set)
+    is_unread: bool = False
+    """Nobody knows what else is in it."""
 
     def line_of(self, path: Path) -> int:
         """Return the line of *path*, or of the nearest thing around it."""
@@ -64,6 +85,7 @@ class Document:
 
     def blame(self, path: Path, message: str, remedy: str) -> None:
         """Add a fault at *path*."""
+        self.blamed.add(path)
         self.faults.append(
             Fault(
                 file=self.source.name,
@@ -78,6 +100,7 @@ def read_yaml(source: Source) -> Document:
     """Return what *source* says; faults instead of exceptions, whatever the text is."""
     document = Document(source=source)
     if len(source.text) > MAX_CHARACTERS:
+        document.is_unread = True
         document.blame(
             (), "the file is too large", f"Keep it below {MAX_CHARACTERS} characters."
         )
@@ -90,10 +113,29 @@ def read_yaml(source: Source) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         document.lines[()] = 1 if mark is None else mark.line + 1
-        document.blame((), f"this is not YAML: {error.problem}", "Correct the line.")
-    except (yaml.YAMLError, _TooMuchError) as error:
+        told, remedy = _problem(error)
+        document.is_unread = True
+        document.blame((), f"this is not YAML: {told}", remedy)
+    except yaml.reader.ReaderError as error:
+        document.lines[()] = source.text.count("\n", 0, error.position) + 1
+        character = f"U+{error.character:04X}"
+        document.is_unread = True
+        document.blame(
+            (),
+            f"this cannot be read: the character {character} is not allowed",
+            "Remove it.",
+        )
+    except _TooMuchError as error:
+        document.is_unread = True
         document.blame((), f"this cannot be read: {error}", "Correct the file.")
     return document
+
+
+def _problem(error: yaml.MarkedYAMLError) -> tuple[str, str]:
+    """Return what the parser found, and what to do about it."""
+    told = error.problem or "it cannot be parsed"
+    remedies = (remedy for part, remedy in _REMEDIES if part in told)
+    return told.removeprefix("but "), next(remedies, "Correct the line.")
 
 
 class _TooMuchError(Exception):
@@ -138,9 +180,14 @@ class _Reader:
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _TEXTS:
+                is_merge = key_node.tag == f"{_TAG}merge"
                 self.document.lines[(*path, "?")] = line
                 self.document.blame(
-                    (*path, "?"), "a key must be a plain text", "Put it in quotes."
+                    (*path, "?"),
+                    "a key must be a plain text" + (", and << is none" * is_merge),
+                    "Write out what it would bring."
+                    if is_merge
+                    else "Put it in quotes.",
                 )
                 continue
             key = key_node.value
@@ -167,4 +214,11 @@ class _Reader:
                 path, f"the tag {node.tag!r} is not supported", "Remove the tag."
             )
             return None
-        return str(node.value)
+        text = str(node.value)
+        if _CONTROL.search(text):
+            # No command line, label or page can carry one.
+            self.document.blame(
+                path, "a control character is in the text", "Remove it."
+            )
+            return _CONTROL.sub("", text)
+        return text

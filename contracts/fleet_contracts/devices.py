@@ -6,6 +6,10 @@ cannot take Metal away from a user's code, so a CPU notebook could compute besid
 notebook, and two Metal processes can bring the whole Mac down.  Containers on a Mac
 run in a virtual machine without Metal and hold nothing of it.
 
+One exception, off by default: where the machine's owner allows it, and a probe saw on
+this very build of macOS that the sandbox does keep CPU notebooks from the GPU
+(``placement_facts``), a CPU notebook holds nothing of it.  Unknown is as good as no.
+
 The controller asks before it places, and the agent asks again before it accepts.
 """
 
@@ -23,15 +27,40 @@ MACOS: Final = "darwin"
 
 
 def reserves_metal(
-    *, os: str | None, driver: DriverName, accelerator: Accelerator
+    *,
+    os: str | None,
+    driver: DriverName,
+    accelerator: Accelerator,
+    fenced: bool = False,
 ) -> bool:
     """Return whether such a workload holds the Mac's GPU, asked for or not.
 
-    An unknown operating system may be a Mac's: it counts as one.
+    An unknown operating system may be a Mac's: it counts as one.  *fenced*: CPU
+    notebooks of this Mac were seen to be kept from its GPU, and its owner lets them
+    share.
     """
     if accelerator is Accelerator.MPS:
         return True
-    return driver is DriverName.NATIVE and os in {MACOS, None}
+    if driver is not DriverName.NATIVE or os not in {MACOS, None}:
+        return False
+    return not (fenced and os == MACOS and accelerator is Accelerator.CPU)
+
+
+def held_here(
+    resources: Resources, *, os: str | None, driver: DriverName, fenced: bool
+) -> Resources:
+    """Return *resources* as a machine of this *os* must count them now.
+
+    A notebook that was started behind a fence that is not known to hold any more may
+    compute on the GPU: it counts as a holder until it ends.
+    """
+    if resources.metal or os != MACOS:
+        return resources
+    # What asked for the GPU holds it by name; the rest asked for CPU.
+    metal = reserves_metal(
+        os=os, driver=driver, accelerator=Accelerator.CPU, fenced=fenced
+    )
+    return resources.model_copy(update={"metal": True}) if metal else resources
 
 
 def device_conflict(wanted: Resources, held: Iterable[Resources]) -> Explanation | None:

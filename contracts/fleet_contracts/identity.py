@@ -11,6 +11,7 @@ from fleet_contracts.capabilities import (
     Origin,
     WorkerCapabilities,
 )
+from fleet_contracts.language import mark
 
 
 def with_identity(
@@ -26,7 +27,9 @@ def with_identity(
     Its hardware stays the machine's own word.
     """
     observed = Observed(
-        origin=Origin.RECORD, source="the controller's record", observed_at=recorded_at
+        origin=Origin.RECORD,
+        source=mark("the controller's record"),
+        observed_at=recorded_at,
     )
     return picture.model_copy(
         update={

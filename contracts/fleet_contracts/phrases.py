@@ -114,7 +114,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
         "Choose another class.",
     ),
     Reason.CAPABILITY_MISSING: (
-        "it lacks {subject}",
+        "what this needs is missing: {subject}",
         "The machine's owner can install it; the machine is then looked at again.",
     ),
     Reason.DRIVER_TOO_OLD: (
@@ -155,16 +155,47 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     ),
     Reason.DATA_NOT_LOCAL: (
         "your files are on another machine",
-        "Keep the old class, start with a fresh folder elsewhere, or copy the files.",
+        "Keep the old class, copy the files, or start with a fresh folder elsewhere.",
+    ),
+    Reason.COPY_NOT_OFFERED: (
+        "the fleet copies no files",
+        "Keep the old class, or start with a fresh folder elsewhere.",
     ),
     # one machine, its state
     Reason.OFFLINE: (
         "it is not connected",
         "It clears when the machine is switched on and its agent connects.",
     ),
+    Reason.COPY_SOURCE_AWAY: (
+        (
+            "the machine with your files[, {subject},] cannot send them now"
+            "[; it is waited for at most {requested}]"
+        ),
+        "It is asked again by itself; your files stay there.",
+    ),
     Reason.DRAINING: (
         "it takes nothing new: it is being drained[ by {subject}]",
         "It clears when the draining ends.",
+    ),
+    Reason.OUTSIDE_HOURS: (
+        "its owner lends it at other hours",
+        "It clears when those hours begin.",
+    ),
+    Reason.OWNER_AT_WORK: (
+        "its owner is using it",
+        "It clears when its owner has left it alone for a while.",
+    ),
+    Reason.PRESENCE_UNKNOWN: (
+        "its owner lends it only while they do not use it, and nobody can tell whether they do",
+        "Its owner can see why with fleet-agent doctor.",
+    ),
+    Reason.ON_BATTERY: (
+        "it runs on its battery",
+        "It clears when it is plugged in.",
+    ),
+    Reason.OWNER_CLOSED: (
+        "its owner lets it take nothing new",
+        "Its owner can say when that ends.",
     ),
     Reason.UNHEALTHY: (
         "some of its devices do not work[: {requested} asked for, {capacity} in order]",
@@ -173,6 +204,10 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     Reason.AGENT_TOO_OLD: (
         "its agent is too old for this controller",
         "Its owner can update the agent.",
+    ),
+    Reason.KEEPS_NO_FILES: (
+        "its notebooks keep no files, so none can be copied there",
+        "Start with a fresh folder, or its owner can offer another driver.",
     ),
     Reason.QUARANTINED: (
         "it is set aside because it rejected several starts",
@@ -193,6 +228,28 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     Reason.CONTROLLER_UNREACHABLE: (
         "the controller does not answer",
         "It is tried again by itself; your place is kept.",
+    ),
+    Reason.ADDRESS_UNKNOWN: (
+        "its address has not been tried yet",
+        "It clears once its agent connects and the controller has tried its address.",
+    ),
+    Reason.ADDRESS_REFUSED: (
+        "notebooks may not be led to its address[ {subject}]",
+        "Its owner can give another one with fleet-agent enrol --advertise-address.",
+    ),
+    Reason.ADDRESS_UNREACHABLE: (
+        "the Hub does not reach it[ at {subject}], so nobody could open a notebook there",
+        (
+            "Its owner can open the machine's firewall to the Hub, or give another "
+            "address with fleet-agent enrol --advertise-address."
+        ),
+    ),
+    Reason.NETWORK_NOT_TRUSTED: (
+        (
+            "what a notebook shows would travel unprotected over a network that is not "
+            "declared trusted[: {subject}]"
+        ),
+        "An admin can declare it with the setting trusted_networks.",
     ),
     Reason.NO_MACHINES: (
         "the fleet has no machines yet",
@@ -247,7 +304,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
         "An admin can check that agent and controller have the same version.",
     ),
     Reason.SANDBOX_MISSING: (
-        "it has no sandbox tool, and nothing runs there without one",
+        "a sandbox tool is missing, and nothing runs without one",
         "Its owner can install bubblewrap (on Debian: apt install bubblewrap).",
     ),
     # it was tried and went wrong
@@ -303,22 +360,38 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
         "the machine lost its record of what runs there",
         "An admin can look at the machine; files are kept.",
     ),
+    Reason.COPY_FAILED: (
+        "your files could not be copied",
+        "Nothing is lost: they are where they were. Start again to try it again.",
+    ),
+    Reason.COPY_TIMEOUT: (
+        "copying your files took too long[: more than {requested}]",
+        "Nothing is lost: they are where they were. An admin can allow more time.",
+    ),
+    Reason.COPY_TOO_LARGE: (
+        "your files are more than may be copied",
+        "Remove what you do not need, or keep the old class.",
+    ),
     # who or what ended it
     Reason.STOPPED_BY_USER: (
-        "stopped by its user",
+        "its user ended it",
         "Start again whenever you like; your files are kept.",
     ),
     Reason.STOPPED_BY_ADMIN: (
-        "stopped by an admin",
+        "an admin ended it",
         "Ask the admin, or start again; your files are kept.",
     ),
     Reason.STOPPED_BY_HUB: (
-        "stopped by JupyterHub",
+        "it was ended at JupyterHub",
         "Start again; your files are kept.",
     ),
     Reason.LEFT_THE_LINE: ("you left the line", "Ask again whenever you like."),
     Reason.TIME_LIMIT: (
         "the time limit was reached[: {requested}]",
+        "Start again; your files are kept.",
+    ),
+    Reason.CUT_OFF: (
+        "its machine was cut off from the Hub for longer than its class allows",
         "Start again; your files are kept.",
     ),
     Reason.NOT_CLAIMED: (
@@ -336,6 +409,13 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
         ),
         "Stop the server when you are done.",
     ),
+    Reason.METAL_SHARED: (
+        (
+            "this Mac was seen to keep CPU notebooks from its GPU, and its owner lets "
+            "them share, so other work may run there beside this server"
+        ),
+        "There is nothing to do.",
+    ),
     Reason.PROMISE_BROKEN: (
         "the promised time cannot be kept[: {subject}]",
         "A new time is given as soon as one is known.",
@@ -343,6 +423,26 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     Reason.RETIRED: (
         "this server was deleted",
         "Make a new one on the Hub's home page.",
+    ),
+    Reason.FILES_TO_COPY: (
+        "your files are copied before the start, and stay there",
+        "Leave the line if you do not want that; your files stay where they are.",
+    ),
+    Reason.KEEP_CLASS: (
+        "the class {subject} can be kept, beside the files that are there",
+        "Choose that class again.",
+    ),
+    Reason.COPY_FILES: (
+        "it can begin with a copy of the files, which also stay where they are",
+        "Choose it again with the option files set to copy.",
+    ),
+    Reason.FRESH_FOLDER: (
+        "it can begin with an empty folder, and the files stay where they are",
+        "Choose it again with the option files set to fresh.",
+    ),
+    Reason.FILES_COPIED: (
+        "your files stay as they were; this server has a copy of them",
+        "From here on each folder goes its own way.",
     ),
 }
 

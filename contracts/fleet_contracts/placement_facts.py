@@ -6,15 +6,18 @@ not here on purpose: they are never capacity.
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from fleet_contracts.base import Contract
 from fleet_contracts.capabilities import (
     AcceleratorDevice,
     DeviceKind,
     MemoryKind,
+    OwnerTerm,
     WorkerCapabilities,
 )
+from fleet_contracts.devices import MACOS
+from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import DriverName
 
 
@@ -48,8 +51,15 @@ class PlacementFacts(Contract):
     os: str | None = None
     architecture: str | None = None
     apple_silicon: bool | None = None
+    metal_fenced: bool = False
+    """A CPU notebook here was seen to be kept from the Mac's GPU, and may share it."""
     cores_milli: int | None = None
+    """What the machine has and its owner lends of it."""
     memory_bytes: int | None = None
+    closed: Reason | None = None
+    """Why the machine's owner lets it take nothing new now; None: it takes work."""
+    opens_at: AwareDatetime | None = None
+    """When that ends by itself; None: nobody knows."""
     disk_free_bytes: int | None = None
     devices: tuple[PlaceableDevice, ...] = ()
     capabilities: dict[str, bool | None] = Field(default_factory=dict)
@@ -59,6 +69,10 @@ class PlacementFacts(Contract):
     frameworks: dict[str, dict[str, str]] = Field(default_factory=dict)
     """Installed versions by environment; what is absent is unknown."""
     drivers: dict[DriverName, bool | None] = Field(default_factory=dict)
+    driver_faults: dict[DriverName, str] = Field(default_factory=dict)
+    """Why a driver cannot be used, as the agent's word for it: ``sandbox_missing``."""
+    driver_environments: dict[DriverName, tuple[str, ...]] = Field(default_factory=dict)
+    """The refs that a driver can run; one that is absent may run any."""
     labels: dict[str, str] = Field(default_factory=dict)
 
     def has(self, capability: str, environment: str | None = None) -> bool | None:
@@ -77,22 +91,64 @@ class PlacementFacts(Contract):
 def placement_facts(capabilities: WorkerCapabilities) -> PlacementFacts:
     """Return what placement may rely on in *capabilities*."""
     host = capabilities.host
+    closing = next((term for term in capabilities.terms if term.met is not True), None)
     return PlacementFacts(
         known=host.os.value is not None,
         settled=capabilities.settled,
         os=host.os.value,
         architecture=host.architecture.value,
         apple_silicon=host.apple_silicon.value,
-        cores_milli=host.cores_allowed_milli.value,
-        memory_bytes=host.memory_allowed_bytes.value,
+        metal_fenced=_fenced(capabilities),
+        cores_milli=_lent(capabilities, "cpu", host.cores_allowed_milli.value),
+        memory_bytes=_lent(capabilities, "memory", host.memory_allowed_bytes.value),
+        closed=None if closing is None else _reason(closing),
+        opens_at=None if closing is None else closing.until,
         disk_free_bytes=host.disk_free_bytes.value,
         devices=tuple(_placeable(device) for device in capabilities.accelerators),
         capabilities=_named(capabilities),
         environments=_by_environment(capabilities),
         frameworks=_frameworks(capabilities),
         drivers={driver.name: driver.usable for driver in capabilities.drivers},
+        driver_faults={
+            driver.name: driver.reason
+            for driver in capabilities.drivers
+            if driver.usable is False
+        },
+        driver_environments={
+            driver.name: driver.environments
+            for driver in capabilities.drivers
+            if driver.environments is not None
+        },
         labels={label.name: label.value for label in capabilities.labels},
     )
+
+
+def _fenced(capabilities: WorkerCapabilities) -> bool:
+    """Return whether the fence holds on this very build, with the owner's consent."""
+    fence, host = capabilities.metal_fence, capabilities.host
+    return (
+        fence is not None
+        and fence.consent
+        and fence.holds is True
+        and fence.os_build is not None
+        and fence.os_build == host.os_build.value
+        and host.os.value == MACOS
+        and host.apple_silicon.value is True
+    )
+
+
+def _lent(capabilities: WorkerCapabilities, name: str, has: int | None) -> int | None:
+    """Return the smaller of what the machine has and what its owner lends of it."""
+    limits = [term.amount for term in capabilities.terms if term.name == name]
+    return None if has is None else min([has, *(it for it in limits if it is not None)])
+
+
+def _reason(term: OwnerTerm) -> Reason:
+    """Return the code of an unmet term; an agent may know newer ones than we do."""
+    try:
+        return Reason(term.reason)
+    except ValueError:
+        return Reason.OWNER_CLOSED
 
 
 def _placeable(device: AcceleratorDevice) -> PlaceableDevice:

@@ -70,16 +70,28 @@ class Reason(StrEnum):
     DISK_TOO_SMALL = "disk_too_small"
     LABEL_MISMATCH = "label_mismatch"
     DATA_NOT_LOCAL = "data_not_local"
+    COPY_NOT_OFFERED = "copy_not_offered"
     # one machine, its state
     OFFLINE = "offline"
+    COPY_SOURCE_AWAY = "copy_source_away"
     DRAINING = "draining"
+    OUTSIDE_HOURS = "outside_hours"
+    OWNER_AT_WORK = "owner_at_work"
+    PRESENCE_UNKNOWN = "presence_unknown"
+    ON_BATTERY = "on_battery"
+    OWNER_CLOSED = "owner_closed"
     UNHEALTHY = "unhealthy"
     AGENT_TOO_OLD = "agent_too_old"
+    KEEPS_NO_FILES = "keeps_no_files"
     QUARANTINED = "quarantined"
     LEASE_UNKNOWN = "lease_unknown"
     CAPABILITIES_UNKNOWN = "capabilities_unknown"
     CONTROLLER_RECOVERING = "controller_recovering"
     CONTROLLER_UNREACHABLE = "controller_unreachable"
+    ADDRESS_UNKNOWN = "address_unknown"
+    ADDRESS_REFUSED = "address_refused"
+    ADDRESS_UNREACHABLE = "address_unreachable"
+    NETWORK_NOT_TRUSTED = "network_not_trusted"
     # one machine, busy
     GPU_BUSY = "gpu_busy"
     METAL_BUSY = "metal_busy"
@@ -108,17 +120,28 @@ class Reason(StrEnum):
     MACHINE_REBOOTED = "machine_rebooted"
     MACHINE_LOST = "machine_lost"
     LEDGER_LOST = "ledger_lost"
+    COPY_FAILED = "copy_failed"
+    COPY_TIMEOUT = "copy_timeout"
+    COPY_TOO_LARGE = "copy_too_large"
     # who or what ended it
     STOPPED_BY_USER = "stopped_by_user"
     STOPPED_BY_ADMIN = "stopped_by_admin"
     STOPPED_BY_HUB = "stopped_by_hub"
     LEFT_THE_LINE = "left_the_line"
     TIME_LIMIT = "time_limit"
+    CUT_OFF = "cut_off"
     NOT_CLAIMED = "not_claimed"
     PLACE_KEPT = "place_kept"
     METAL_RESERVED = "metal_reserved"
+    METAL_SHARED = "metal_shared"
     PROMISE_BROKEN = "promise_broken"
     RETIRED = "retired"
+    FILES_COPIED = "files_copied"
+    FILES_TO_COPY = "files_to_copy"
+    # what may be done where a choice can never run beside the files
+    KEEP_CLASS = "keep_class"
+    COPY_FILES = "copy_files"
+    FRESH_FOLDER = "fresh_folder"
 
 
 class _Fact(NamedTuple):
@@ -146,11 +169,18 @@ FACTS: dict[Reason, _Fact] = {
         Reason.STOPPED_BY_HUB,
         Reason.LEFT_THE_LINE,
         Reason.TIME_LIMIT,
+        Reason.CUT_OFF,
         Reason.NOT_CLAIMED,
         Reason.PLACE_KEPT,
         Reason.METAL_RESERVED,
+        Reason.METAL_SHARED,
         Reason.PROMISE_BROKEN,
         Reason.RETIRED,
+        Reason.FILES_COPIED,
+        Reason.FILES_TO_COPY,
+        Reason.KEEP_CLASS,
+        Reason.COPY_FILES,
+        Reason.FRESH_FOLDER,
     ),
     **_facts(
         _NEVER,
@@ -193,20 +223,32 @@ FACTS: dict[Reason, _Fact] = {
         Reason.DISK_TOO_SMALL,
         Reason.LABEL_MISMATCH,
         Reason.DATA_NOT_LOCAL,
+        Reason.COPY_NOT_OFFERED,
         Reason.SANDBOX_MISSING,
     ),
     **_facts(
         _NOT_NOW,
         5,
         Reason.OFFLINE,
+        Reason.COPY_SOURCE_AWAY,
         Reason.DRAINING,
+        Reason.OUTSIDE_HOURS,
+        Reason.OWNER_AT_WORK,
+        Reason.PRESENCE_UNKNOWN,
+        Reason.ON_BATTERY,
+        Reason.OWNER_CLOSED,
         Reason.UNHEALTHY,
         Reason.AGENT_TOO_OLD,
+        Reason.KEEPS_NO_FILES,
         Reason.QUARANTINED,
         Reason.LEASE_UNKNOWN,
         Reason.CAPABILITIES_UNKNOWN,
         Reason.CONTROLLER_RECOVERING,
         Reason.CONTROLLER_UNREACHABLE,
+        Reason.ADDRESS_UNKNOWN,
+        Reason.ADDRESS_REFUSED,
+        Reason.ADDRESS_UNREACHABLE,
+        Reason.NETWORK_NOT_TRUSTED,
         Reason.NO_MACHINES,
     ),
     **_facts(
@@ -243,6 +285,9 @@ FACTS: dict[Reason, _Fact] = {
         Reason.MACHINE_REBOOTED,
         Reason.MACHINE_LOST,
         Reason.LEDGER_LOST,
+        Reason.COPY_FAILED,
+        Reason.COPY_TIMEOUT,
+        Reason.COPY_TOO_LARGE,
     ),
 }
 """Kind and tier of each code.
@@ -251,6 +296,11 @@ Among reasons of the workload itself the lowest tier is the headline; among mach
 the highest tier is (the nearest miss): nine CPU machines must not hide the one busy
 GPU.
 """
+
+INSTEAD: frozenset[Reason] = frozenset(
+    {Reason.KEEP_CLASS, Reason.COPY_FILES, Reason.FRESH_FOLDER}
+)
+"""What may be done where a choice can never run beside the files: notes of a refusal."""
 
 Number = Annotated[int, Field(ge=0)]
 
@@ -262,9 +312,14 @@ class Holder(Contract):
     owner: str | None = None
     """None where the privacy setting hides other people's names."""
     title: str | None = None
+    amount: Number | None = None
+    """How much of it, in the unit of the explanation."""
     since: AwareDatetime | None = None
     ends_by: AwareDatetime | None = None
     """The latest end that the agent enforces; None: no end is known."""
+    idle_since: AwareDatetime | None = None
+    """Since when its machine saw all its GPUs at rest; None: nobody knows, or not yet
+    for ten minutes."""
 
 
 class Explanation(Contract):
@@ -287,8 +342,3 @@ class Explanation(Contract):
     def kind(self) -> ReasonKind:
         """Which sort of "no" this is."""
         return FACTS[self.reason].kind
-
-    @property
-    def tier(self) -> int:
-        """The precedence of this reason; see ``FACTS``."""
-        return FACTS[self.reason].tier

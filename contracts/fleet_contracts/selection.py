@@ -138,11 +138,13 @@ def verify_dispatch(
     drivers: Collection[DriverName],
     os: str | None,
     model: ModelVerdict | None = None,
+    fenced: bool = False,
 ) -> Explanation | None:
     """Return why an agent with *drivers* on *os* must refuse *spec*; None: it may run.
 
     The agent calls this before it accepts a launch, whatever the controller decided.
-    *os* is its own: ``linux`` or ``darwin``, None while it does not know.
+    *os* is its own: ``linux`` or ``darwin``, None while it does not know.  *fenced*:
+    its CPU notebooks need not hold the Mac's GPU, see ``reserves_metal``.
     """
     if spec.driver not in drivers:
         return Explanation(reason=Reason.DRIVER_UNAVAILABLE, subject=spec.driver.value)
@@ -161,15 +163,17 @@ def verify_dispatch(
     )
     if selection.refusal is not None:
         return _mismatch(f"runtime {entry.name} does not serve {spec.driver.value}")
-    return _judge_devices(spec, resources, os)
+    return _judge_devices(spec, resources, os=os, fenced=fenced)
 
 
 def _judge_devices(
-    spec: RuntimeSpec, resources: Resources, os: str | None
+    spec: RuntimeSpec, resources: Resources, *, os: str | None, fenced: bool
 ) -> Explanation | None:
     if bool(resources.devices) != (spec.accelerator in _BY_UUID):
         return _mismatch(f"the devices held do not suit {spec.accelerator.value}")
-    metal = reserves_metal(os=os, driver=spec.driver, accelerator=spec.accelerator)
+    metal = reserves_metal(
+        os=os, driver=spec.driver, accelerator=spec.accelerator, fenced=fenced
+    )
     if metal and not resources.metal:
         return _mismatch("the Mac's GPU is not held")
     return None

@@ -1,24 +1,28 @@
-"""English for people, made from codes and numbers: the fallback of every page.
+"""Sentences for people, made from codes and numbers, in the language that is spoken.
 
 ``sentence`` says why in one sentence, ``remedy`` what would change it, ``headline``
-what is going on now.  Codes and numbers travel; a translation only needs another
-module like this one.
+what is going on now.
 """
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
+from decimal import ROUND_DOWN, ROUND_UP
 
 from fleet_contracts.allocations import State
-from fleet_contracts.amounts import describe_bytes, format_cores, format_seconds
+from fleet_contracts.amounts import describe_bytes, format_seconds
+from fleet_contracts.filling import foreign
+from fleet_contracts.language import mark, said, say_many, translated
 from fleet_contracts.phrases import PHRASES, REMEDIES
-from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_contracts.reasons import Explanation, Holder, Reason, ReasonKind
+from fleet_contracts.timeline_phrases import HEADLINES, TEXTS
 
 
 _MOST_HOLDERS = 3
-_OPTIONAL = re.compile(r"\[([^\]]*)\]")
-_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+_COUNTED = {
+    "devices": (mark("%1 device"), "%1 devices"),
+    "workloads": (mark("%1 workload"), "%1 workloads"),
+}
 
 
 def sentence(explanation: Explanation, *, now: datetime | None = None) -> str:
@@ -26,19 +30,24 @@ def sentence(explanation: Explanation, *, now: datetime | None = None) -> str:
 
     With *now*, times of the same day are told without the date.
     """
-    text = _filled(PHRASES[explanation.reason], _values(explanation))
+    text = said(PHRASES[explanation.reason], _values(explanation))
     if explanation.machine is not None:
-        text = f"on {explanation.machine}, {text}"
+        text = _text("on_machine", machine=explanation.machine, what=text)
     if explanation.detail:
-        text = f"{text} ({explanation.detail})"
+        text = _text(
+            "with_detail",
+            what=text,
+            detail=foreign(translated(explanation.detail)).rstrip("."),
+        )
     if explanation.holders:
-        text = f"{text}; {_holders(explanation.holders, now)}"
-    return f"{text[0].upper()}{text[1:]}."
+        holders = _holders(explanation.holders, now)
+        text = _text("with_holders", what=text, holders=holders)
+    return _text("sentence", what=f"{text[0].upper()}{text[1:]}")
 
 
 def remedy(reason: Reason) -> str:
     """Return one sentence on what would change it, and who can do that."""
-    return REMEDIES[reason]
+    return translated(REMEDIES[reason])
 
 
 def headline(
@@ -53,30 +62,28 @@ def headline(
     """Return one plain sentence for a workload that is in *state* now."""
     if state is State.QUEUED:
         return _waiting(explanation, position, now, parked=parked)
-    reason = None if explanation is None else sentence(explanation, now=now)
-    where = f" on {machine}" if machine else ""
-    if state in {State.FAILED, State.REFUSED, State.STOPPED}:
-        return f"{_ENDS[state]}: {_inside(reason)}" if reason else f"{_ENDS[state]}."
-    if state is State.UNKNOWN:
-        silent = machine or "The machine"
-        return f"{silent} does not answer; what runs there is kept."
-    return _GOING[state].format(where=where)
+    values = {}
+    if machine or state is State.UNKNOWN:
+        values["machine"] = machine or _text("the_machine")
+    if explanation is not None:
+        values["why"] = _inside(sentence(explanation, now=now)).removesuffix(".")
+    return said(HEADLINES[state], values)
 
 
-_ENDS = {
-    State.FAILED: "The start failed",
-    State.REFUSED: "This cannot run as asked",
-    State.STOPPED: "Stopped",
-}
+def prospect(
+    explanation: Explanation | None, *, position: int = 0, now: datetime | None = None
+) -> str:
+    """Return one sentence on what would happen to something that is not asked for yet.
 
-_GOING = {
-    State.REQUESTED: "Asked for; not looked at yet.",
-    State.PLACED: "A place was found{where}.",
-    State.PREPARING: "Preparing the environment{where}.",
-    State.STARTING: "Starting the server{where}.",
-    State.READY: "Ready{where}.",
-    State.STOPPING: "Stopping{where}.",
-}
+    Without an explanation nothing stands in its way.
+    """
+    if explanation is None:
+        return _text("would_start")
+    why = _inside(sentence(explanation, now=now)).removesuffix(".")
+    if explanation.kind in {ReasonKind.NEVER, ReasonKind.NOT_ALLOWED}:
+        return said(HEADLINES[State.REFUSED], {"why": why})
+    values = {"why": why} | ({"ahead": str(position)} if position else {})
+    return said(TEXTS["would_wait"], values)
 
 
 def _waiting(
@@ -88,15 +95,15 @@ def _waiting(
 ) -> str:
     parts = []
     if position:
-        parts.append(f"{position} ahead of you.")
+        parts.append(_text("ahead", count=str(position)))
     elif position == 0:
-        parts.append("You are next.")
+        parts.append(_text("you_are_next"))
     if explanation is None:
-        parts.append("Waiting in line.")
+        parts.append(translated(HEADLINES[State.QUEUED]))
     else:
         parts.append(sentence(explanation, now=now))
     if parked:
-        parts.append("Your place is kept.")
+        parts.append(_text("place_is_kept"))
     return " ".join(parts)
 
 
@@ -104,17 +111,21 @@ def _holders(holders: tuple[Holder, ...], now: datetime | None) -> str:
     told = [_holder(holder, now) for holder in holders[:_MOST_HOLDERS]]
     more = len(holders) - len(told)
     if more:
-        told.append(f"and {more} more")
-    return "held by " + ", ".join(told)
+        told.append(_text("more_holders", count=str(more)))
+    return _text("held_by", holders=", ".join(told))
 
 
 def _holder(holder: Holder, now: datetime | None) -> str:
-    name = holder.owner or "somebody else"
+    name = foreign(holder.owner) or _text("somebody")
     if holder.title:
-        name = f"{name} ({holder.title})"
+        name = _text("with_title", owner=name, title=foreign(holder.title))
     if holder.ends_by is None:
-        return f"{name} with no known end"
-    return f"{name} until {_time(holder.ends_by, now)} at the latest"
+        text = _text("no_known_end", name=name)
+    else:
+        text = _text("until", name=name, time=_time(holder.ends_by, now))
+    if holder.idle_since is None:
+        return text
+    return _text("at_rest", holder=text, time=_time(holder.idle_since, now))
 
 
 def _time(moment: datetime, now: datetime | None) -> str:
@@ -127,38 +138,40 @@ def _values(explanation: Explanation) -> dict[str, str]:
     """Return the placeholders that have a value."""
     values = {}
     if explanation.subject is not None:
-        values["subject"] = explanation.subject
+        values["subject"] = foreign(explanation.subject)
     for name in ("requested", "capacity", "free"):
         number = getattr(explanation, name)
         if number is not None:
-            values[name] = _amount(number, explanation.unit)
+            # What is asked for is never said to be less, nor what there is more: the
+            # one that is too large for the other must not read as its equal.
+            rounding = ROUND_UP if name == "requested" else ROUND_DOWN
+            values[name] = _amount(number, explanation.unit, rounding)
     return values
 
 
-def _filled(phrase: str, values: dict[str, str]) -> str:
-    """Return *phrase* with its placeholders filled and its empty parts left out."""
-    kept = _OPTIONAL.sub(
-        lambda part: part[1] if _names(part[1]) <= values.keys() else "", phrase
-    )
-    return _PLACEHOLDER.sub(lambda name: values.get(name[1], "it"), kept)
-
-
-def _names(part: str) -> set[str]:
-    return set(_PLACEHOLDER.findall(part))
-
-
-def _amount(number: int, unit: str | None) -> str:
+def _amount(number: int, unit: str | None, rounding: str) -> str:
     if unit == "bytes":
-        return describe_bytes(number)
+        return describe_bytes(number, rounding)
     if unit == "milli_cores":
-        cores = format_cores(number)
-        return f"{cores} core" if cores == "1" else f"{cores} cores"
+        return say_cores(number)
     if unit == "seconds":
         return format_seconds(number)
     if unit is None:
         return str(number)
+    if unit in _COUNTED:
+        return say_many(*_COUNTED[unit], number)
     name = unit.replace("_", " ")
     return f"{number} {name.removesuffix('s') if number == 1 else name}"
+
+
+def say_cores(milli: int) -> str:
+    """Return thousandths of a core as people say them: ``1 core``, ``2.5 cores``."""
+    count = milli / 1000
+    return say_many("%1 core", "%1 cores", int(count) if count % 1 == 0 else count)
+
+
+def _text(key: str, /, **values: str) -> str:
+    return said(TEXTS[key], values)
 
 
 def _inside(text: str) -> str:

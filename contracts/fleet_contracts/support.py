@@ -51,13 +51,13 @@ _SIMULATION, _KUBERNETES = DriverName.SIMULATION, DriverName.KUBERNETES
 INDEPENDENT: Final[dict[Accelerator, dict[DriverName, SupportLevel]]] = {
     _CPU: {
         _NATIVE: _TESTED,
-        _DOCKER: _UNSUPPORTED,
+        _DOCKER: _TESTED,
         _SIMULATION: _TESTED,
         _KUBERNETES: _UNSUPPORTED,
     },
     _CUDA: {
         _NATIVE: _IMPLEMENTED,
-        _DOCKER: _UNSUPPORTED,
+        _DOCKER: _IMPLEMENTED,
         _SIMULATION: _TESTED,
         _KUBERNETES: _UNSUPPORTED,
     },
@@ -76,6 +76,9 @@ INDEPENDENT: Final[dict[Accelerator, dict[DriverName, SupportLevel]]] = {
     },
 }
 """One workload on one machine.  Nothing distributed is built: all of that is unsupported."""
+
+CUDA_DRIVERS: Final = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
+"""The oldest Linux GPU driver that runs each major CUDA version (NVIDIA's table)."""
 
 
 def level(

@@ -44,12 +44,12 @@ class TimelineKind(StrEnum):
 class Progress(Contract):
     """How far a step is, in its own unit."""
 
-    step: str
+    step: Annotated[str, Field(max_length=100)]
     """A stable slug, such as ``install_packages`` or ``verify_environment``."""
-    done: Annotated[int, Field(ge=0)] = 0
-    total: Annotated[int, Field(ge=0)] | None = None
+    done: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    total: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
     """None: nobody knows."""
-    unit: str = "steps"
+    unit: Annotated[str, Field(max_length=50)] = "steps"
 
 
 class TimelineEvent(Contract):
@@ -67,8 +67,24 @@ class TimelineEvent(Contract):
     progress: Progress | None = None
 
 
+class LikelyStart(Contract):
+    """Half of all similar starts come by *early*, nine of ten by *late*."""
+
+    early: AwareDatetime
+    late: AwareDatetime
+    samples: Annotated[int, Field(ge=1)]
+    """How many similar waits that is said from."""
+
+
 class Limits(Contract):
     """The limits in force."""
+
+    starts_by: AwareDatetime | None = None
+    """The promise, while it waits; None: no time is known."""
+    likely: LikelyStart | None = None
+    """None: no time is promised, or too few waits went like this one so far."""
+    longer_than_usual: bool = False
+    """It waits for longer than was said at first to be likely for nine in ten."""
 
     cpu_milli: int | None = None
     memory_bytes: int | None = None
@@ -88,6 +104,8 @@ class Timeline(Contract):
     server: str
     profile: str | None = None
     profile_title: str | None = None
+    profile_version: str | None = None
+    """The version that it was asked for or placed with, whatever is offered now."""
     class_name: str | None = Field(default=None, alias="class")
     machine: str | None = None
     state: State

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import override
@@ -84,6 +84,10 @@ class Choice(Contract):
     profile: Slug
     class_name: Slug | None = Field(default=None, alias="class")
     """None: the profile's first class."""
+    files: Literal["fresh", "copy"] | None = None
+    """What to do where the files' machine can never run the choice: ``fresh`` begins
+    with an empty folder elsewhere, ``copy`` with a copy of them.  The files stay where
+    they are.  It changes nothing anywhere else."""
 
 
 class Resources(Contract):
@@ -113,6 +117,13 @@ class RuntimeSpec(Message):
     model_formats: tuple[str, ...] = ()
 
 
+class CopyOrder(Message):
+    """Begin with the files of another folder, which the controller hands over."""
+
+    limit_bytes: Bytes
+    """The most that may be copied."""
+
+
 class WorkloadSpec(Message):
     """All that an agent needs to run one allocation.
 
@@ -127,6 +138,8 @@ class WorkloadSpec(Message):
     server_name: str = ""
     notebook: str
     """The name of the notebook folder on the machine: it outlives the allocation."""
+    copy_order: CopyOrder | None = None
+    """None: the folder begins empty, or is there already."""
     profile: str
     class_name: str
     runtime: RuntimeSpec
@@ -139,3 +152,5 @@ class WorkloadSpec(Message):
     """How long the server may take to end by itself before it is killed."""
     limit_seconds: Seconds | None = None
     """How long it may run once ready; None: no limit."""
+    lease_seconds: Seconds | None = None
+    """How long it may run while its machine is cut off; None: as long as it likes."""

@@ -15,6 +15,7 @@ from pydantic import AwareDatetime, Field
 
 from fleet_contracts.allocations import State
 from fleet_contracts.base import Message
+from fleet_contracts.changes import Change
 from fleet_contracts.reasons import Explanation
 from fleet_contracts.timeline import TimelineEvent
 from fleet_contracts.workloads import Choice, Principal, ServerKey
@@ -85,6 +86,11 @@ class ServerStatus(Message):
     """It holds resources of a machine: for the Hub it runs."""
     unclaimed: bool = False
     """Its turn has come, and it waits for the Hub to start it."""
+    unopened_since: AwareDatetime | None = None
+    """Since when it is ready for somebody absent: the Hub is to say who has come.
+
+    None: it need not be opened.
+    """
     url: str | None = None
     position: int | None = None
     headline: str = ""
@@ -98,6 +104,26 @@ class StopRequest(Message):
 
     by: str = "user"
     now: bool = False
+
+
+class OpenedRequest(Message):
+    """Whether anybody has opened a server that came up for somebody absent."""
+
+    opened: bool
+
+
+class WayOut(Message):
+    """What a user may do instead of a choice that cannot run where their files are.
+
+    ``keep_class``: choose *class_name* again.  ``copy_files`` and ``fresh_folder``:
+    choose as before with the option ``files`` set to ``copy`` or ``fresh``; the files
+    stay on their machine.
+    """
+
+    kind: Literal["keep_class", "copy_files", "fresh_folder"]
+    class_name: str
+    machine: str | None = None
+    """Where it would start at once, or where the files are."""
 
 
 class Offer(Message):
@@ -120,6 +146,12 @@ class Offer(Message):
     waiting: int = 0
     headline: str
     explanation: Explanation | None = None
+    ways_out: tuple[WayOut, ...] = ()
+    """Offered only where the choice can never run on the machine with the files."""
+    no_copy: Explanation | None = None
+    """Why no copy of the files is among the ways out; None: it is, or there are none."""
+    change: Change | None = None
+    """The smallest change that would make it fit, if one would."""
 
 
 class OffersRequest(Message):

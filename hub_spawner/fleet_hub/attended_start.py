@@ -21,14 +21,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleet_contracts.allocations import State
+from fleet_contracts.language import mark, translated
 from fleet_contracts.reasons import Reason
+from fleet_contracts.sentences import headline
 from fleet_hub.admission import Ask, Outcome, OutcomeKind, Park, Update
 from fleet_hub.controller_client import Attendance, ControllerClient
-from fleet_hub.errors import (
-    ControllerRefusedError,
-    ControllerUnreachableError,
-    SpawnRefused,
-)
+from fleet_hub.errors import ControllerRefusedError, ControllerUnreachableError
+from fleet_hub.refusals import SpawnRefused, refused
 
 
 IN_LINE: Final = frozenset({State.REQUESTED, State.QUEUED})
@@ -97,8 +96,10 @@ class AttendedStart:
                 await asyncio.sleep(pause * random.uniform(0.7, 1.3))  # noqa: S311 - jitter
             except ControllerRefusedError as error:
                 raise SpawnRefused(
-                    "The fleet's controller and this JupyterHub do not understand each "
-                    "other. An administrator must look at their logs.",
+                    mark(
+                        "The fleet's controller and this JupyterHub do not understand "
+                        "each other. An administrator must look at their logs."
+                    ),
                     reason=Reason.CONTROLLER_UNREACHABLE,
                 ) from error
 
@@ -136,9 +137,10 @@ class AttendedStart:
 
     async def _limit_reached(self, attendance: Attendance) -> None:
         if self._clock() >= self._deadline:
+            limit = _in_words(self._patience.limit_seconds)
             raise SpawnRefused(
-                "Your server did not start within "
-                f"{_in_words(self._patience.limit_seconds)}, so the start was given up.",
+                mark("Your server did not start within {time}, so it was given up."),
+                values={"time": limit},
                 reason=Reason.START_TIMEOUT,
             )
         if self._parking:
@@ -152,27 +154,40 @@ class AttendedStart:
         silent_for = now - self._heard_at
         if silent_for < self._patience.patience_seconds and now < self._deadline:
             return
-        kept = (
-            "If you had a place in the line, it is kept; try again in a minute."
-            if self.in_line
-            else "The start was given up; try again in a minute."
-        )
         raise SpawnRefused(
-            "The fleet's controller has not answered for "
-            f"{_in_words(silent_for)}. {kept}",
+            mark(
+                "The fleet's controller has not answered for {time}. If you had a place "
+                "in the line, it is kept; try again in a minute."
+            )
+            if self.in_line
+            else mark(
+                "The fleet's controller has not answered for {time}. The start was "
+                "given up; try again in a minute."
+            ),
+            values={"time": _in_words(silent_for)},
             reason=Reason.CONTROLLER_UNREACHABLE,
             retry_after_seconds=60,
         ) from error
 
 
+_KEPT: Final = mark(
+    "Your place in the line is kept; your server starts when its turn comes."
+)
+
+
 def place_is_kept(outcome: Outcome, link: str) -> SpawnRefused:
     """Return the end of a start whose place in the line is kept."""
+    explanation = outcome.explanation
     return SpawnRefused(
-        outcome.headline
-        or "Your place in the line is kept; your server starts when its turn comes.",
+        outcome.headline or _KEPT,
         reason=Reason.PLACE_KEPT,
+        retell=lambda: (
+            headline(State.QUEUED, explanation=explanation, parked=True)
+            if outcome.headline
+            else translated(_KEPT)
+        ),
         link=link,
-        link_text="Follow it, or leave the line",
+        link_text=mark("Follow it, or leave the line"),
         retry_after_seconds=60,
     )
 
@@ -184,7 +199,17 @@ def ended_otherwise(outcome: Outcome) -> SpawnRefused:
         OutcomeKind.STOPPED: Reason.STOPPED_BY_USER,
     }.get(outcome.kind, Reason.START_FAILED)
     reason = outcome.explanation.reason if outcome.explanation else fallback
-    return SpawnRefused(outcome.headline or "Your server did not start.", reason=reason)
+    if not outcome.headline:
+        return SpawnRefused(mark("Your server did not start."), reason=reason)
+    if outcome.kind is OutcomeKind.REFUSED and outcome.explanation is not None:
+        return refused(outcome.explanation, outcome.headline)
+    stopped = outcome.kind is OutcomeKind.STOPPED
+    state = State.STOPPED if stopped else State.FAILED
+    return SpawnRefused(
+        outcome.headline,
+        reason=reason,
+        retell=lambda: headline(state, explanation=outcome.explanation),
+    )
 
 
 def _in_words(seconds: float) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,6 +18,8 @@ from fleet_contracts.catalog_yaml import MAX_CHARACTERS, Fault, Source
 
 
 _SUFFIXES = (".yaml", ".yml")
+_MAX_BYTES = 4 * MAX_CHARACTERS + 1
+"""No text of the characters that are allowed is longer."""
 
 
 def default_catalog() -> Catalog:
@@ -30,7 +34,14 @@ def load_catalog(path: Path) -> Catalog:
     Raises:
         CatalogError: it cannot be read, or something is wrong with it.
     """
-    return parse_catalog([_source(file) for file in _catalog_files(path)])
+    sources: list[Source] = []
+    faults: list[Fault] = []
+    for file in _catalog_files(path):
+        try:
+            sources.append(_source(file))
+        except CatalogError as error:
+            faults += error.faults
+    return parse_catalog(sources, faults)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,24 +83,50 @@ def _report(faults: Sequence[Fault], *, as_json: bool) -> None:
 def _catalog_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
+    try:
+        found = sorted(file for file in path.iterdir() if _is_meant(file))
+    except OSError as error:
+        raise _unreadable(
+            path, f"the folder cannot be read: {error.strerror}", "Check its mode."
+        ) from error
     if not found:
         raise _unreadable(path, "the folder has no YAML file", "Add one.")
     return found
 
 
+def _is_meant(file: Path) -> bool:
+    """Return whether *file* is one of a catalog; editors leave others beside it."""
+    if file.suffix not in _SUFFIXES or file.name.startswith("."):
+        return False
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return True
+    # A pipe or a socket would keep whoever opens it.
+    return stat.S_ISREG(mode)
+
+
 def _source(file: Path) -> Source:
     try:
-        with file.open(encoding="utf-8") as stream:
-            # One more than allowed, so that a larger file is seen to be one.
-            return Source(str(file), stream.read(MAX_CHARACTERS + 1))
+        with file.open("rb") as stream:
+            # More than allowed, so that a larger file is seen to be one.
+            content = stream.read(_MAX_BYTES)
     except OSError as error:
         raise _unreadable(
             file, f"the file cannot be read: {error.strerror}", "Check the path."
         ) from error
+    try:
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _unreadable(file, "the file is not UTF-8", "Save it as UTF-8.") from error
+        if len(content) == _MAX_BYTES:
+            return Source(str(file), " " * (MAX_CHARACTERS + 1))
+        line = content.count(b"\n", 0, error.start) + 1
+        raise _unreadable(
+            file, "the file is not UTF-8", "Save it as UTF-8.", line
+        ) from error
+    return Source(str(file), io.StringIO(text, newline=None).read())
 
 
-def _unreadable(path: Path, message: str, remedy: str) -> CatalogError:
-    return CatalogError([Fault(file=str(path), line=1, message=message, remedy=remedy)])
+def _unreadable(path: Path, message: str, remedy: str, line: int = 1) -> CatalogError:
+    fault = Fault(file=str(path), line=line, message=message, remedy=remedy)
+    return CatalogError([fault])

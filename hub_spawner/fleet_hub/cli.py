@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fleet_hub import governing_commands
+from fleet_hub.command_places import add_data_dir, places_of
+from fleet_hub.demo import command as demo
 from fleet_hub.errors import ConfigurationError
-from fleet_hub.places import DATA_DIR_VARIABLE, Places, default_data_dir
+from fleet_hub.explaining import commands as explaining
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,12 +27,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; each command adds its own part."""
-    root = argparse.ArgumentParser(prog="jupyter-fleet", description=__doc__)
+    root = argparse.ArgumentParser(
+        prog="jupyter-fleet",
+        description="What an administrator of a fleet does from a terminal.",
+    )
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     _add_run(commands)
+    demo.add_to(commands)
     _add_login_code(commands)
     _add_machines(commands)
     _add_redetect(commands)
+    explaining.add(commands)
+    governing_commands.add_to(commands)
+    _add_usage(commands)
     _add_catalog(commands)
     return root
 
@@ -55,26 +64,39 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         action="store_true",
         help="pretend to run notebooks, and run none",
     )
-    _add_data_dir(run)
+    add_data_dir(run)
     run.set_defaults(command=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from fleet_hub.local_login import local_owner  # noqa: PLC0415 - imports JupyterHub
-    from fleet_hub.local_run import LocalRun, RunOptions  # noqa: PLC0415 - as above
+    from fleet_hub.local_plan import (  # noqa: PLC0415 - for this alone
+        LocalMachine,
+        RunOptions,
+        local_owner,
+    )
+    from fleet_hub.local_run import LocalRun  # noqa: PLC0415 - as above
+    from fleet_hub.local_services import machine_name  # noqa: PLC0415 - as above
 
     if not arguments.config.is_file():
         raise ConfigurationError(
             f"there is no {arguments.config}: run this where it is, or name one "
             "with --config"
         )
+    places = places_of(arguments, beside=arguments.config)
+    owner = (arguments.owner or local_owner()).lower()
+    this = LocalMachine(
+        name=machine_name(),
+        owner=owner,
+        folder=places.agent,
+        arguments=("--simulation",) if arguments.simulation else (),
+    )
     options = RunOptions(
-        places=_places(arguments, beside=arguments.config),
+        places=places,
         config_file=arguments.config.absolute(),
-        owner=(arguments.owner or local_owner()).lower(),
+        owner=owner,
         port=arguments.port,
         verbose=arguments.verbose,
-        agent_arguments=("--simulation",) if arguments.simulation else (),
+        machines=(this,),
     )
     return LocalRun(options).run()
 
@@ -86,14 +108,14 @@ def _add_login_code(
         "login-code", help="make a code with which somebody logs in once"
     )
     code.add_argument("name", help="the Hub user")
-    _add_data_dir(code)
+    add_data_dir(code)
     code.set_defaults(command=_login_code)
 
 
 def _login_code(arguments: argparse.Namespace) -> int:
-    from fleet_hub.local_login import LoginCodes  # noqa: PLC0415 - imports JupyterHub
+    from fleet_hub.login_codes import LoginCodes  # noqa: PLC0415 - for this alone
 
-    places = _places(arguments, beside=Path("jupyterhub_config.py"))
+    places = places_of(arguments)
     if not places.hub.is_dir():
         raise ConfigurationError(
             f"there is no Hub in {places.root}; name its folder with --data-dir"
@@ -112,14 +134,14 @@ def _add_machines(
     machines.add_argument(
         "--json", action="store_true", help="print them as JSON, for programs"
     )
-    _add_data_dir(machines)
+    add_data_dir(machines)
     machines.set_defaults(command=_machines)
 
 
 def _machines(arguments: argparse.Namespace) -> int:
     from fleet_hub.machines_command import show_machines  # noqa: PLC0415 - for this alone
 
-    places = _places(arguments, beside=Path("jupyterhub_config.py"))
+    places = places_of(arguments)
     return show_machines(places, as_json=arguments.json)
 
 
@@ -130,15 +152,43 @@ def _add_redetect(
         "redetect", help="have a machine look at itself again, now"
     )
     again.add_argument("name", help="the machine")
-    _add_data_dir(again)
+    add_data_dir(again)
     again.set_defaults(command=_redetect)
 
 
 def _redetect(arguments: argparse.Namespace) -> int:
     from fleet_hub.machines_command import redetect  # noqa: PLC0415 - for this alone
 
-    places = _places(arguments, beside=Path("jupyterhub_config.py"))
+    places = places_of(arguments)
     return redetect(places, arguments.name)
+
+
+def _add_usage(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    usage = commands.add_parser(
+        "usage",
+        help="show who has held how much, by user and class",
+        description="Show the time that each user's allocations of each class were "
+        "held, from being placed to being released; what still runs counts until now.  "
+        "Times are in UTC.",
+    )
+    usage.add_argument(
+        "--since",
+        help="when the period begins: 2026-11-01, 2026-11-01T12:00, 7d for a week ago, "
+        "or beginning (default: with the month)",
+    )
+    usage.add_argument("--until", help="when it ends (default: now)")
+    usage.add_argument("--month", help="a whole month instead, such as 2026-11")
+    form = usage.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="print CSV, in seconds")
+    form.add_argument("--json", action="store_true", help="print JSON, in seconds")
+    add_data_dir(usage)
+    usage.set_defaults(command=_usage)
+
+
+def _usage(arguments: argparse.Namespace) -> int:
+    from fleet_hub.usage_command import show_usage  # noqa: PLC0415 - for this alone
+
+    return show_usage(arguments)
 
 
 def _add_catalog(
@@ -152,6 +202,18 @@ def _add_catalog(
     check.add_argument("path", metavar="FILE", help="a file or a folder")
     check.add_argument("--json", action="store_true", help="print faults as JSON")
     check.set_defaults(command=_catalog_check)
+    status = actions.add_parser(
+        "status", help="show what the running controller makes of its catalog"
+    )
+    status.add_argument("--json", action="store_true", help="print it as JSON")
+    add_data_dir(status)
+    status.set_defaults(command=_catalog_status)
+
+
+def _catalog_status(arguments: argparse.Namespace) -> int:
+    from fleet_hub.catalog_status import show_status  # noqa: PLC0415 - for this alone
+
+    return show_status(places_of(arguments), as_json=arguments.json)
 
 
 def _catalog_check(arguments: argparse.Namespace) -> int:
@@ -159,24 +221,6 @@ def _catalog_check(arguments: argparse.Namespace) -> int:
 
     options = ["--json"] if arguments.json else []
     return check([*options, "--", arguments.path])
-
-
-def _add_data_dir(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--data-dir",
-        type=Path,
-        help=f"the data folder (default: ${DATA_DIR_VARIABLE}, else .fleet beside "
-        "the configuration)",
-    )
-
-
-def _places(arguments: argparse.Namespace, *, beside: Path) -> Places:
-    """Return the places that were asked for, or those of the checkout we are in."""
-    if arguments.data_dir is not None:
-        return Places(root=arguments.data_dir.absolute())
-    if beside.is_file() and DATA_DIR_VARIABLE not in os.environ:
-        return Places(root=beside.absolute().parent / ".fleet")
-    return Places(root=default_data_dir())
 
 
 if __name__ == "__main__":

@@ -8,25 +8,33 @@ each setting says why it is what it is.  It checks what it can, and raises one
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.hub_database import use_write_ahead_log
 from fleet_hub.pages import template_paths
+from fleet_hub.pages.words import TEMPLATE_VARIABLES
 from fleet_hub.places import (
     CATALOG_VARIABLE,
     CONTROLLER_PORT_VARIABLE,
     DATA_DIR_VARIABLE,
     DEFAULT_CONTROLLER_PORT,
+    OPEN_METRICS_VARIABLE,
     SERVICE_NAME,
+    TRUSTED_NETWORKS_VARIABLE,
+    USERS_MAY_ENROL_VARIABLE,
     Places,
     default_data_dir,
     read_secret,
     secret_of,
 )
+from fleet_hub.proxy_program import find_proxy
+from fleet_hub.quick_end import end_quickly
+from fleet_hub.service_settings import SETTINGS_VARIABLE, settings_in, tell_settings
 
 
 ROLE: Final = "fleet-controller"
@@ -35,6 +43,7 @@ SCOPES: Final = ("start:servers", "proxy")
 have the routes checked.  No tokens, no admin."""
 ACCESS: Final = f"access:services!service={SERVICE_NAME}"
 MAX_PORT: Final = 65535
+_OF_CONFIGURE: Final = {"data_dir": "data_dir", "url": "controller_port"}
 
 
 def configure(
@@ -45,8 +54,13 @@ def configure(
     catalog: str | Path | None = None,
     external_controller: str | None = None,
     service_token_file: str | Path | None = None,
+    trusted_networks: Sequence[str] = (),
+    users_may_enrol: bool = False,
+    machines_share_the_hubs_origin: bool = False,
 ) -> Places:
     """Set up JupyterHub's configuration *c* for the fleet; return where things are.
+
+    Further settings of the controller are ``c.FleetService.…``, before or after.
 
     Args:
         c: JupyterHub's configuration object, from ``get_config()``.
@@ -55,12 +69,20 @@ def configure(
             ``$JUPYTERHUB_FLEET_DATA_DIR`` outranks both.
         controller_port: The port, on this machine alone, where the controller listens.
             Default: 8098.  ``$JUPYTERHUB_FLEET_CONTROLLER_PORT`` outranks both.
-        catalog: The catalog file.  Default: the built-in catalog.
+        catalog: The catalog file, or a folder of them.  Default: the built-in catalog.
         external_controller: The origin of a controller that something else starts
             (systemd, a pod), such as ``http://10.0.0.5:8098``.  Default: the Hub starts
             and supervises one.
         service_token_file: For an external controller, the file with the Hub API token
             that it uses.
+        trusted_networks: Networks, such as ``10.20.0.0/16``, where nobody listens
+            between the Hub and its machines.  Machines of other networks get no work,
+            since notebook traffic would travel unprotected.
+        users_may_enrol: Let everybody enrol a machine of their own, not only admins.
+            Needs ``c.JupyterHub.subdomain_host``, set before this call: otherwise such
+            a machine serves its pages on the Hub's own origin.
+        machines_share_the_hubs_origin: Your word that you trust the owners of all
+            machines as much as the Hub, so that no subdomains are needed.
 
     Raises:
         ConfigurationError: something must be changed first; the message says what.
@@ -69,13 +91,27 @@ def configure(
     places = Places(root=Path(named or default_data_dir()).absolute())
     places.make()
     _check_catalog(catalog)
+    _check_networks(trusted_networks)
+
+    def check(settings: dict[str, Any]) -> None:
+        _check_placed_right(settings)
+        if settings.get("users_may_enrol") and not machines_share_the_hubs_origin:
+            _check_origin(c)
+
+    check({"users_may_enrol": users_may_enrol})
     port = _port(controller_port)
     secret = secret_of(places.spawner_secret)
     _hub(c, places)
     _spawner(c, external_controller or f"http://127.0.0.1:{port}", secret)
     _access(c)
+    if external_controller is not None:
+        _check_nothing_is_lost(c, trusted_networks, users_may_enrol)
     if external_controller is None:
         service = _managed_service(places, port, catalog)
+        service["environment"] |= _enrolment(trusted_networks, users_may_enrol)
+        service["environment"][SETTINGS_VARIABLE] = tell_settings(c, check)
+        if c.JupyterHub.get("authenticate_prometheus") is False:
+            service["environment"][OPEN_METRICS_VARIABLE] = "1"
     else:
         service = _external_service(external_controller, service_token_file)
     _add(c.JupyterHub, "services", [service])
@@ -88,8 +124,10 @@ def _hub(c: Any, places: Places) -> None:
     places.hub_database.touch(mode=0o600)
     hub.db_url = f"sqlite:///{places.hub_database}"
     use_write_ahead_log()
+    end_quickly()
     hub.cookie_secret_file = str(places.cookie_secret)
     hub.template_paths = [*template_paths(), *_listed(hub, "template_paths")]
+    hub.template_vars = {**dict(hub.get("template_vars") or {}), **TEMPLATE_VARIABLES}
     hub.allow_named_servers = True
     # Starts that wait in line count as pending: any limit would let people who wait
     # for a GPU keep others from starting at all.
@@ -150,6 +188,15 @@ def _managed_service(
     }
 
 
+def _enrolment(networks: Sequence[str], users_may_enrol: bool) -> dict[str, str]:  # noqa: FBT001 - a setting's own name
+    environment = {}
+    if networks:
+        environment[TRUSTED_NETWORKS_VARIABLE] = ",".join(networks)
+    if users_may_enrol:
+        environment[USERS_MAY_ENROL_VARIABLE] = "1"
+    return environment
+
+
 def _external_service(url: str, token_file: str | Path | None) -> dict[str, Any]:
     if token_file is None:
         raise ConfigurationError(
@@ -166,8 +213,55 @@ def _external_service(url: str, token_file: str | Path | None) -> dict[str, Any]
 
 
 def _check_catalog(catalog: str | Path | None) -> None:
-    if catalog is not None and not Path(catalog).is_file():
-        raise ConfigurationError(f"there is no catalog file {catalog}")
+    if catalog is not None and not Path(catalog).exists():
+        raise ConfigurationError(f"there is no catalog file or folder {catalog}")
+
+
+def _check_networks(networks: Sequence[str]) -> None:
+    for network in networks:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"trusted_networks: {error}. Write it like 10.20.0.0/16."
+            ) from error
+
+
+def _check_placed_right(settings: Iterable[str]) -> None:
+    """Refuse a setting of the controller that the Hub has to know as well."""
+    for name, argument in _OF_CONFIGURE.items():
+        if name in settings:
+            raise ConfigurationError(
+                f"c.FleetService.{name} is the Hub's business too: pass {argument}= to "
+                "configure() instead"
+            )
+
+
+def _check_nothing_is_lost(
+    c: Any,
+    networks: Sequence[str],
+    users_may_enrol: bool,  # noqa: FBT001 - a setting's own name
+) -> None:
+    """Refuse what an external controller would never hear of."""
+    names = {*settings_in(c)}
+    names |= {"trusted_networks"} if networks else set()
+    names |= {"users_may_enrol"} if users_may_enrol else set()
+    if names:
+        lost = " and ".join(f"c.FleetService.{name}" for name in sorted(names))
+        raise ConfigurationError(
+            f"an external controller has settings of its own: set {lost} there"
+        )
+
+
+def _check_origin(c: Any) -> None:
+    """A machine of somebody else must not speak with the Hub's voice."""
+    if not c.JupyterHub.get("subdomain_host"):
+        raise ConfigurationError(
+            "with users_may_enrol, machines that you do not own serve pages on the "
+            "Hub's own origin, where they could act for whoever opens them. Set "
+            "c.JupyterHub.subdomain_host before calling configure(), or pass "
+            "machines_share_the_hubs_origin=True if you trust their owners that far"
+        )
 
 
 def _port(asked: int | None) -> int:
@@ -181,19 +275,6 @@ def _port(asked: int | None) -> int:
     if not 0 < port <= MAX_PORT:
         raise ConfigurationError(f"{port} is no port for the controller")
     return port
-
-
-def find_proxy() -> list[str] | None:
-    """Return the command of configurable-http-proxy, from PATH or a checkout."""
-    found = shutil.which("configurable-http-proxy")
-    if found is None:
-        folders = [Path.cwd(), *Path(__file__).resolve().parents]
-        for folder in folders:
-            script = folder / "node_modules" / ".bin" / "configurable-http-proxy"
-            if script.exists():
-                return [str(script)]
-        return None
-    return [found]
 
 
 def _listed(section: Any, name: str) -> list[Any]:

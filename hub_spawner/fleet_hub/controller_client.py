@@ -30,6 +30,7 @@ from fleet_hub.admission import (
     Ask,
     Offers,
     OffersRequest,
+    OpenedRequest,
     Outcome,
     Park,
     ServerStatus,
@@ -81,6 +82,16 @@ class ControllerClient:
             query={"wait": wait_seconds},
             body=request.model_dump_json(by_alias=True),
             wait_seconds=wait_seconds,
+        )
+        return _parse(ServerStatus, response.body)
+
+    async def tell_opened(self, key: ServerKey, *, opened: bool) -> ServerStatus:
+        """Say whether anybody has opened the server; it may be given back upon that."""
+        request = OpenedRequest(opened=opened)
+        response = await self._send(
+            "POST",
+            f"servers/{key}/opened",
+            body=request.model_dump_json(by_alias=True),
         )
         return _parse(ServerStatus, response.body)
 

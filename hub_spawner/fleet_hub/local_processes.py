@@ -95,12 +95,17 @@ class Child:
             if output:
                 output.close()
 
+    def tell_to_end(self) -> None:
+        """Tell it to end, and do not wait for that."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
     def stop(self) -> bool:
         """End it, by force after its time is up; whether it went by itself."""
         process = self._process
         if process is None or process.poll() is not None:
             return True
-        process.terminate()
+        self.tell_to_end()
         try:
             process.wait(self._stop_seconds)
         except subprocess.TimeoutExpired:

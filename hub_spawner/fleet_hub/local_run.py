@@ -1,13 +1,14 @@
-"""``jupyter-fleet run``: a whole fleet of one machine, for as long as it is wanted.
+"""``jupyter-fleet run``: a whole fleet on one machine, for as long as it is wanted.
 
-Starts JupyterHub, which starts its proxy and the controller; enrols this machine and
-starts its agent; says how to log in; and ends all of it, notebooks included.
+Starts JupyterHub, which starts its proxy and the controller; enrols the machines and
+starts their agents; says how to log in; and ends all of it, notebooks included.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -16,14 +17,12 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from fleet_hub.config import find_proxy
-from fleet_hub.errors import ConfigurationError
-from fleet_hub.local_login import LoginCodes
+from fleet_hub.command_places import BESIDE
+from fleet_hub.local_plan import LocalMachine, RunError, RunOptions
 from fleet_hub.local_processes import (
     Child,
     RunRecord,
@@ -37,15 +36,18 @@ from fleet_hub.local_services import (
     Ports,
     answers,
     choose_ports,
-    enrol_this_machine,
-    machine_name,
+    enrol,
 )
+from fleet_hub.login_codes import LoginCodes
 from fleet_hub.places import (
     CONTROLLER_PORT_VARIABLE,
     DATA_DIR_VARIABLE,
     OWNER_VARIABLE,
-    Places,
+    private_folder,
+    write_private,
 )
+from fleet_hub.proxy_program import find_proxy
+from fleet_hub.quick_end import end_quickly
 
 
 UP_SECONDS: Final = 180.0
@@ -58,20 +60,8 @@ RESTART_WINDOW_SECONDS: Final = 60.0
 WATCH_SECONDS: Final = 0.2
 
 
-class RunError(ConfigurationError):
-    """The run cannot begin or go on; the message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What the command line decides."""
-
-    places: Places
-    config_file: Path
-    owner: str
-    port: int = 8000
-    verbose: bool = False
-    agent_arguments: tuple[str, ...] = ()
+class _ToldToEndError(Exception):
+    """Somebody pressed Ctrl-C."""
 
 
 class LocalRun:
@@ -91,6 +81,7 @@ class LocalRun:
         Raises:
             RunError: it cannot begin or go on.
         """
+        end_quickly()
         self._places.make()
         with self._only_run():
             self._clear_leftovers()
@@ -99,29 +90,45 @@ class LocalRun:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, self._end)
             hub = self._hub(ports)
-            agent = self._agent(ports)
+            agents = [self._agent(each, ports) for each in self._options.machines]
             try:
-                self._bring_up(hub, agent, ports)
-                self._watch(hub, agent)
+                self._bring_up(hub, agents, ports)
+                self._watch([hub, *agents])
             finally:
-                self._stop([agent, hub])
+                self._stop([*agents, hub])
         return 0
 
     # ------------------------------------------------------------------ begin
 
-    def _bring_up(self, hub: Child, agent: Child, ports: Ports) -> None:
+    def _bring_up(self, hub: Child, agents: list[Child], ports: Ports) -> None:
         self._say("Starting JupyterHub …")
         hub.start()
-        self._note(hub, agent)
+        self._note(hub)
         if not self._up(hub, ports):
             return
-        enrol_this_machine(
-            self._places, ports, name=machine_name(), owner=self._options.owner
-        )
-        agent.start()
-        self._note(hub, agent)
+        for machine, agent in zip(self._options.machines, agents, strict=True):
+            token = enrol(
+                self._places,
+                ports,
+                name=machine.name,
+                owner=machine.owner,
+                provider=machine.provider,
+            )
+            write_private(machine.folder / "token", f"{token}\n")
+            agent.start()
+        self._note(hub, *agents)
+        if self._options.when_up is not None:
+            with suppress(_ToldToEndError):
+                self._options.when_up(
+                    self._places, ports, lambda: self._check([hub, *agents])
+                )
         if not self._ending.is_set():
             self._say(self._welcome(ports))
+
+    def _check(self, children: list[Child]) -> None:
+        if self._ending.is_set():
+            raise _ToldToEndError
+        _refuse_ended(children)
 
     def _up(self, hub: Child, ports: Ports) -> bool:
         """Wait until Hub and controller answer; False: told to end meanwhile."""
@@ -133,8 +140,7 @@ class LocalRun:
                 wanted.popleft()
             if not wanted:
                 return True
-            if hub.status is not None:
-                raise RunError(f"JupyterHub ended at its start.\n{_tail(hub)}")
+            _refuse_ended([hub])
             if time.monotonic() > deadline:
                 raise RunError(
                     f"{wanted[0]} did not answer within {UP_SECONDS:.0f} s.\n"
@@ -163,19 +169,20 @@ class LocalRun:
             stop_seconds=HUB_STOP_SECONDS,
         )
 
-    def _agent(self, ports: Ports) -> Child:
+    def _agent(self, machine: LocalMachine, ports: Ports) -> Child:
+        private_folder(machine.folder)
         command = [
             *(sys.executable, "-m", "fleet_agent.cli", "run"),
-            *("--state-dir", str(self._places.agent)),
+            *("--state-dir", str(machine.folder)),
             *("--controller", ports.service_url),
-            *("--owner", self._options.owner),
+            *("--owner", machine.owner),
             "--stop-workloads-on-exit",
-            *self._options.agent_arguments,
+            *machine.arguments,
         ]
         return Child(
-            "the machine's agent",
+            f"the agent of {machine.name}",
             command,
-            log=self._log(self._places.agent / "agent.log"),
+            log=self._log(machine.folder / "agent.log"),
             environment=self._environment(ports),
             stop_seconds=AGENT_STOP_SECONDS,
         )
@@ -213,37 +220,34 @@ JupyterHub Fleet runs on this machine.
   Name      {owner}
   Code      {code}   (valid once, for a day)
 
-Choose a profile and press Start.  The first start builds the notebook's environment,
-which takes a minute or two; later ones take a moment.
+{self._options.hint}
 
-  Another code, for you or anyone else:   {_own_command()} login-code NAME{logs}
+  Another code, for you or anyone else:   {self._code_command()}{logs}
 
-Press Ctrl-C to end everything, notebooks included.  Files stay.
+{self._options.end}
 """
 
     def _code_command(self) -> str:
         """Return the command that makes a code, as it works in this very folder."""
-        program = Path(sys.executable).parent / "jupyter-fleet"
-        with suppress(ValueError):
-            program = program.relative_to(Path.cwd())
-        words = [str(program), "login-code", "NAME"]
-        if self._places.root != self._options.config_file.parent / ".fleet":
-            words += ["--data-dir", str(self._places.root)]
+        words = [_own_command(), "login-code", "NAME"]
+        found = BESIDE.absolute().parent / ".fleet" if BESIDE.is_file() else None
+        if self._places.root != found:
+            words += ["--data-dir", shlex.quote(str(self._places.root))]
         return " ".join(words)
 
     # ------------------------------------------------------------------ go on
 
-    def _watch(self, hub: Child, agent: Child) -> None:
+    def _watch(self, children: list[Child]) -> None:
         """Restart what ends by itself, a few times, until told to end."""
         while not self._ending.wait(WATCH_SECONDS):
-            reap_orphans((hub, agent))
-            for child in (hub, agent):
+            reap_orphans(children)
+            for child in children:
                 if child.status is None:
                     continue
                 self._count_end(child)
                 self._say(f"{child.name} ended ({child.status}); starting it again.")
                 child.start()
-                self._note(hub, agent)
+                self._note(*children)
 
     def _count_end(self, child: Child) -> None:
         now = time.monotonic()
@@ -261,6 +265,9 @@ Press Ctrl-C to end everything, notebooks included.  Files stay.
         """End the children in order, and then whatever is left of them."""
         if any(child.status is None and child.pid for child in children):
             self._say("\nEnding notebooks, agent and JupyterHub …")
+        # The agents end together, and report it while the controller is there.
+        for child in children[:-1]:
+            child.tell_to_end()
         for child in children:
             if not child.stop():
                 self._say(f"{child.name} did not end in time and was killed.")
@@ -307,6 +314,12 @@ def _own_command() -> str:
         return own.name
     here = Path.cwd()
     return str(own.relative_to(here) if own.is_relative_to(here) else own)
+
+
+def _refuse_ended(children: list[Child]) -> None:
+    for child in children:
+        if child.status is not None:
+            raise RunError(f"{child.name} ended at its start.\n{_tail(child)}")
 
 
 def _tail(child: Child) -> str:

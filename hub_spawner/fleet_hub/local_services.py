@@ -9,18 +9,13 @@ import urllib.error
 import urllib.request
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import psutil
 
 from fleet_contracts.base import MACHINE_NAME_PATTERN
 from fleet_hub.errors import ConfigurationError
-from fleet_hub.places import (
-    SERVICE_NAME,
-    Places,
-    secret_of,
-    write_private,
-)
+from fleet_hub.places import SERVICE_NAME, Places, secret_of
 
 
 ANSWER_SECONDS: Final = 5.0
@@ -121,13 +116,17 @@ def answers(url: str) -> bool:
         return False
 
 
-def enrol_this_machine(places: Places, ports: Ports, *, name: str, owner: str) -> None:
-    """Have the controller record this machine as *owner*'s, and keep its new token.
+def enrol(
+    places: Places, ports: Ports, *, name: str, owner: str, provider: str | None = None
+) -> str:
+    """Have the controller record a machine that runs here; return its new token.
 
     Raises:
         ConfigurationError: the controller refused.
     """
     body = {"name": name, "owner": owner, "local": True}
+    if provider is not None:
+        body["provider"] = provider
     request = urllib.request.Request(  # noqa: S310 - our own loopback
         f"{ports.service_url}internal/machines",
         data=json.dumps(body).encode(),
@@ -138,9 +137,8 @@ def enrol_this_machine(places: Places, ports: Ports, *, name: str, owner: str) -
     )
     try:
         with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - our own loopback
-            enrolled: dict[str, Any] = json.load(answer)
+            return str(json.load(answer)["token"])
     except urllib.error.URLError as error:
         raise ConfigurationError(
-            f"the controller did not enrol this machine: {error.reason}"
+            f"the controller did not enrol {name}: {error.reason}"
         ) from error
-    write_private(places.agent / "token", f"{enrolled['token']}\n")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fleet_contracts.capabilities import WorkerCapabilities
+from fleet_contracts.term_sentences import term_line
 from fleet_contracts.workloads import Accelerator, Resources
 from fleet_hub.machine_words import (
     busy_line,
@@ -98,6 +99,7 @@ def _picture(picture: WorkerCapabilities) -> Iterator[str]:
         "own label",
         (f"{plain(item.name)}={plain(item.value)}" for item in picture.labels),
     )
+    yield from _named("term", (plain(term_line(item)) for item in picture.terms))
     yield from _named("note", (plain(note.text) for note in picture.notes))
     yield from _usage(picture)
 

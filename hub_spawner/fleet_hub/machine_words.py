@@ -19,22 +19,33 @@ from fleet_contracts.capabilities import (
     TorchFacts,
     WorkerCapabilities,
 )
+from fleet_contracts.language import mark, say, translated
+from fleet_contracts.sentences import say_cores
 from fleet_contracts.support import SupportLevel, level
 from fleet_contracts.workloads import Accelerator, DriverName
 
 
-UNKNOWN: Final = "unknown"
+UNKNOWN: Final = mark("unknown")
 _GIB: Final = 1 << 30
-_CORE: Final = 1000
 _LONGEST: Final = 300
 SUPPORT: Final = {
-    SupportLevel.TESTED: "tested",
-    SupportLevel.HARDWARE_VALIDATED: "validated on real hardware",
-    SupportLevel.IMPLEMENTED: "implemented, and not yet run on this hardware",
-    SupportLevel.DETECTION_ONLY: "detected only: nothing is placed on it",
-    SupportLevel.UNSUPPORTED: "not supported: nothing is placed on it",
+    SupportLevel.TESTED: mark("tested"),
+    SupportLevel.HARDWARE_VALIDATED: mark("validated on real hardware"),
+    SupportLevel.IMPLEMENTED: mark("implemented, and not yet run on this hardware"),
+    SupportLevel.DETECTION_ONLY: mark("detected only: nothing is placed on it"),
+    SupportLevel.UNSUPPORTED: mark("not supported: nothing is placed on it"),
 }
 """Each level as people read it; none of them promises more than the table does."""
+_USABLE: Final = {
+    True: mark("usable"),
+    False: mark("not usable"),
+    None: mark("not known to be usable"),
+}
+_HEALTH: Final = {
+    True: mark("healthy"),
+    False: mark("not healthy"),
+    None: mark("health unknown"),
+}
 
 
 def plain(text: object, longest: int = _LONGEST) -> str:
@@ -46,24 +57,31 @@ def plain(text: object, longest: int = _LONGEST) -> str:
     return shown if len(shown) <= longest else shown[:longest] + "…"
 
 
+def unknown() -> str:
+    """Return what stands where nothing is known."""
+    return translated(UNKNOWN)
+
+
 def gib(amount: int | None) -> str:
     """Return bytes as GiB."""
-    return UNKNOWN if amount is None else f"{amount / _GIB:.1f} GiB"
+    return unknown() if amount is None else f"{amount / _GIB:.1f} GiB"
 
 
 def cores(milli: int | None) -> str:
     """Return thousandths of a core as cores."""
-    return UNKNOWN if milli is None else f"{milli / 1000:g}"
+    return unknown() if milli is None else f"{milli / 1000:g}"
 
 
 def yes_no(value: object) -> str:
     """Return a fact that is true, false or unknown."""
-    return UNKNOWN if value is None else "yes" if value is True else "no"
+    if value is None:
+        return unknown()
+    return say("yes") if value is True else say("no")
 
 
 def word(value: object) -> str:
     """Return any other fact."""
-    return UNKNOWN if value is None else plain(value)
+    return unknown() if value is None else plain(value)
 
 
 def reason_of(code: str) -> str:
@@ -73,9 +91,8 @@ def reason_of(code: str) -> str:
 
 def usable(value: object, reason: str) -> str:
     """Return whether something can be used, and why not."""
-    known = {True: "usable", False: "not usable"}
-    text = "not known to be usable" if value is None else known[value is True]
-    return text + reason_of(reason)
+    known = _USABLE[None if value is None else value is True]
+    return translated(known) + reason_of(reason)
 
 
 def tool(item: Tool) -> str:
@@ -83,15 +100,14 @@ def tool(item: Tool) -> str:
     version = f" {plain(item.version)}" if item.version else ""
     text = f"{plain(item.name)}{version}: {usable(item.usable, item.reason)}"
     if isinstance(item, ContainerEngine):
-        text += f"; can hand out GPUs: {yes_no(item.gpu_runtime)}"
+        answer = yes_no(item.gpu_runtime)
+        text = say("{tool}; can hand out GPUs: {answer}", tool=text, answer=answer)
     return text
 
 
 def health(device: AcceleratorDevice) -> str:
     """Return whether a device's own tool calls it healthy."""
-    return {True: "healthy", False: "not healthy", None: "health unknown"}[
-        device.healthy
-    ]
+    return translated(_HEALTH[device.healthy])
 
 
 def has_told(picture: WorkerCapabilities) -> bool:
@@ -101,44 +117,47 @@ def has_told(picture: WorkerCapabilities) -> bool:
 
 def none_of(picture: WorkerCapabilities) -> str:
     """Return what an empty list means: nothing while slow tools are still out."""
-    return "none was found" if picture.settled else "not known yet"
+    return say("none was found") if picture.settled else say("not known yet")
 
 
 def no_device(picture: WorkerCapabilities) -> str:
     """Return what no device means: only a tool that answered can say "none"."""
     is_none = any(report.devices_complete for report in picture.probes)
     if is_none:
-        return "none was found"
-    return "unknown; the notes say why" if picture.settled else "not known yet"
+        return say("none was found")
+    if picture.settled:
+        return say("unknown; the notes say why")
+    return say("not known yet")
 
 
 def disk_line(host: HostFacts) -> str:
     """Return how much disk there is."""
     free, size = host.disk_free_bytes.value, host.disk_bytes.value
     if free is None and size is None:
-        return f"disk {UNKNOWN}"
-    return f"disk {gib(free)} free of {gib(size)}"
+        return say("disk unknown")
+    return say("disk {free} free of {size}", free=gib(free), size=gib(size))
 
 
 def device_name(device: AcceleratorDevice) -> str:
     """Return what a device is called."""
-    return (
-        f"{plain(device.name or 'device of unknown name')} ({device.accelerator.value})"
-    )
+    name = plain(device.name) if device.name else say("device of unknown name")
+    return f"{name} ({device.accelerator.value})"
 
 
 def device_line(device: AcceleratorDevice) -> str:
     """Return the parts of a device that a person looks for first."""
-    memory = UNKNOWN if device.memory_mib is None else f"{device.memory_mib} MiB"
-    unified = ", unified" if device.memory_kind is MemoryKind.UNIFIED else ""
-    executes = {True: "usable", False: "not usable", None: "not known to be usable"}
+    memory = unknown() if device.memory_mib is None else f"{device.memory_mib} MiB"
+    is_unified = device.memory_kind is MemoryKind.UNIFIED
     parts = [
-        f"memory {memory}{unified}",
+        say("memory {amount}, unified", amount=memory)
+        if is_unified
+        else say("memory {amount}", amount=memory),
         health(device),
-        executes[device.execution_supported],
+        translated(_USABLE[device.execution_supported]),
     ]
     if device.driver_version:
-        parts.append(f"GPU driver {plain(device.driver_version)}")
+        version = plain(device.driver_version)
+        parts.append(say("GPU driver {version}", version=version))
     return ", ".join(parts)
 
 
@@ -147,7 +166,11 @@ def support_lines(
 ) -> list[str]:
     """Return how far *accelerator* is supported through each of *drivers*."""
     return [
-        f"through {driver.value}: {SUPPORT[level(accelerator, driver)]}"
+        say(
+            "through {driver}: {level}",
+            driver=driver.value,
+            level=translated(SUPPORT[level(accelerator, driver)]),
+        )
         for driver in drivers
     ]
 
@@ -160,31 +183,36 @@ def driver_names(picture: WorkerCapabilities) -> tuple[DriverName, ...]:
 def torch_line(item: TorchFacts) -> str:
     """Return what torch in one environment said."""
     told = item.distributed_backends
-    backends = UNKNOWN if told is None else ", ".join(map(plain, told)) or "none"
-    return (
-        f"torch {word(item.version)} in {word(item.environment)}: "
-        f"torch.cuda {yes_no(item.cuda)}, torch.mps {yes_no(item.mps)}, "
-        f"backends {backends}{reason_of(item.reason)}"
+    backends = unknown() if told is None else ", ".join(map(plain, told)) or say("none")
+    text = say(
+        "torch {version} in {place}: torch.cuda {cuda}, torch.mps {mps}, "
+        "backends {backends}",
+        version=word(item.version),
+        place=word(item.environment),
+        cuda=yes_no(item.cuda),
+        mps=yes_no(item.mps),
+        backends=backends,
     )
+    return text + reason_of(item.reason)
 
 
 def busy_line(device: DeviceUsage) -> str:
     """Return how busy a device was."""
-    name = device.uuid or f"device {word(device.index)}"
+    name = device.uuid or say("device {number}", number=word(device.index))
     free, busy = device.memory_free_mib, device.utilisation_percent
-    return (
-        f"{device.accelerator.value} {plain(name)}: "
-        f"memory free {UNKNOWN if free is None else f'{free} MiB'}, "
-        f"utilisation {UNKNOWN if busy is None else f'{busy} %'}"
+    return say(
+        "{device}: memory free {free}, utilisation {busy}",
+        device=f"{device.accelerator.value} {plain(name)}",
+        free=unknown() if free is None else f"{free} MiB",
+        busy=unknown() if busy is None else f"{busy} %",
     )
 
 
 def resources_line(resources: Any) -> str:
     """Return what an allocation holds."""
-    unit = "core" if resources.cpu_milli == _CORE else "cores"
-    parts = [f"{cores(resources.cpu_milli)} {unit}", gib(resources.memory_bytes)]
+    parts = [say_cores(resources.cpu_milli), gib(resources.memory_bytes)]
     if resources.devices:
         parts.append("GPU " + ", ".join(map(plain, resources.devices)))
     if resources.metal:
-        parts.append("the Mac's GPU")
+        parts.append(say("the Mac's GPU"))
     return ", ".join(parts)

@@ -7,18 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
-import urllib.error
-import urllib.request
-from http import HTTPStatus
-from typing import Any, Final, cast
 from urllib.parse import quote
 
-from fleet_hub.errors import ConfigurationError
+from fleet_hub.asking_controller import ask, who
 from fleet_hub.machine_prose import describe_machines
-from fleet_hub.places import Places, read_secret
-
-
-_ANSWER_SECONDS: Final = 15.0
+from fleet_hub.places import Places
 
 
 def show_machines(places: Places, *, as_json: bool) -> int:
@@ -27,7 +20,7 @@ def show_machines(places: Places, *, as_json: bool) -> int:
     Raises:
         ConfigurationError: the controller cannot be asked.
     """
-    answer = _ask(places, "machines")
+    answer = ask(places, "machines")
     if as_json:
         # ASCII alone: a machine's word must not reach a terminal as it is.
         sys.stdout.write(json.dumps(answer, indent=2) + "\n")
@@ -43,7 +36,8 @@ def redetect(places: Places, machine: str) -> int:
         ConfigurationError: the controller cannot be asked, or knows no such machine.
     """
     path = f"machines/{quote(machine, safe='')}/redetect"
-    answer = _ask(places, path, body=b"", missing=f"there is no machine {machine!r}")
+    body = json.dumps({"by": who()}).encode()
+    answer = ask(places, path, body=body, missing=f"there is no machine {machine!r}")
     if answer["asked"]:
         sys.stdout.write(f"{machine} was asked to look at itself again.\n")
         return 0
@@ -52,35 +46,3 @@ def redetect(places: Places, machine: str) -> int:
         "it comes back.\n"
     )
     return 1
-
-
-def _ask(
-    places: Places, path: str, *, body: bytes | None = None, missing: str = ""
-) -> dict[str, Any]:
-    """Return the controller's answer."""
-    if not places.controller_address.is_file():
-        raise ConfigurationError(
-            f"no controller has run with {places.root}; name its folder with --data-dir"
-        )
-    url = read_secret(places.controller_address)
-    request = urllib.request.Request(  # noqa: S310 - the controller's own word
-        f"{url}internal/{path}",
-        data=body,
-        headers={"Authorization": f"Bearer {read_secret(places.spawner_secret)}"},
-    )
-    # The secret must not travel through a proxy.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
-            return cast("dict[str, Any]", json.load(answer))
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == HTTPStatus.NOT_FOUND and missing:
-            raise ConfigurationError(missing) from error
-        raise ConfigurationError(
-            f"the controller at {url} answered {error.code}"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"no controller answers at {url}: is the Hub running? ({error})"
-        ) from error

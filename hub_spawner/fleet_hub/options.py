@@ -16,15 +16,22 @@ from urllib.parse import urlsplit
 from tornado.httputil import HTTPServerRequest
 from typing_extensions import override
 
+from fleet_contracts.filling import foreign
+from fleet_contracts.language import say
 from fleet_contracts.reasons import Explanation, Reason
 
 
 PROFILE: Final = "profile"
 CLASS: Final = "class"
+FILES: Final = "files"
+"""Where the files' machine can never run it: ``fresh`` begins with an empty folder
+elsewhere, ``copy`` with a copy of them."""
+WAYS_WITH_FILES: Final = ("copy", "fresh")
 CHOICE: Final = "choice"
 """The query key of our own links: it preselects and starts nothing."""
 CLASS_FIELD: Final = "class-"
 """The form has one class field per profile, named ``class-<profile>``."""
+_NAMES: Final = (PROFILE, CLASS, FILES)
 IGNORED_FIELDS: Final = frozenset({"_xsrf"})
 
 
@@ -111,30 +118,37 @@ def structural_fault(options: object) -> Explanation | None:
     """Return what is wrong with *options* before any catalog is asked."""
     if not isinstance(options, Mapping):
         return Explanation(reason=Reason.INVALID_REQUEST)
-    unknown = sorted(str(name) for name in options if name not in {PROFILE, CLASS})
+    unknown = sorted(str(name) for name in options if name not in _NAMES)
     if unknown:
         return Explanation(reason=Reason.OPTION_UNKNOWN, subject=unknown[0][:64])
     if not options.get(PROFILE):
         return Explanation(reason=Reason.PROFILE_REQUIRED)
-    for name in (PROFILE, CLASS):
+    for name in _NAMES:
         value = options.get(name)
         if value is not None and not isinstance(value, str):
             return Explanation(reason=Reason.INVALID_REQUEST, subject=name)
+    if options.get(FILES) not in (None, *WAYS_WITH_FILES):
+        return Explanation(reason=Reason.INVALID_REQUEST, subject=FILES)
     return None
 
 
 def fault_sentence(fault: Explanation) -> str:
-    """Return *fault* as a person reads it."""
+    """Return *fault* as a person reads it, in the language that is spoken."""
+    subject = foreign(fault.subject)
     if fault.reason is Reason.PROFILE_REQUIRED:
-        return "Choose a profile: the request names none."
+        return say("Choose a profile: the request names none.")
     if fault.reason is Reason.OPTION_UNKNOWN:
-        return (
-            f"There is no option called “{fault.subject}”: "
-            "a server is chosen by profile and class alone."
+        return say(
+            "There is no option called “{subject}”: "
+            "a server is chosen by profile, class and files alone.",
+            subject=subject,
         )
-    if fault.subject:
-        return f"The option “{fault.subject}” must be one name."
-    return "The options must be an object with a profile and, if wanted, a class."
+    if subject == FILES:
+        ways = ", ".join(WAYS_WITH_FILES)
+        return say("The option “files” must be one of: {ways}.", ways=ways)
+    if subject:
+        return say("The option “{subject}” must be one name.", subject=subject)
+    return say("The options must be an object with a profile and, if wanted, a class.")
 
 
 def _only(values: Sequence[Any]) -> Any:

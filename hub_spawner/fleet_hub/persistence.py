@@ -13,8 +13,8 @@ from fleet_hub.errors import ControllerRefusedError, ControllerUnreachableError
 RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 _Answer = TypeVar("_Answer")
-_PENDING: set[asyncio.Task[Any]] = set()
-"""Keeps tasks alive that nobody awaits any more."""
+_PENDING: dict[asyncio.Task[Any], str] = {}
+"""What each task is about; also keeps tasks alive that nobody awaits any more."""
 
 
 async def until_recorded(
@@ -22,19 +22,33 @@ async def until_recorded(
     *,
     within_seconds: float | None,
     log: Logger | LoggerAdapter[Logger],
+    about: str = "",
 ) -> _Answer | None:
     """Repeat *tell* until the controller took it; return its answer.
 
     After *within_seconds* without success None is returned, and the telling goes on in
     the background.  None for the limit waits for as long as it takes.  A controller
-    that refuses is logged and not asked again.
+    that refuses is logged and not asked again.  ``is_told`` waits for what is *about*
+    the same.
     """
     task = asyncio.ensure_future(_repeat(tell, log))
-    _PENDING.add(task)
-    task.add_done_callback(_PENDING.discard)
+    _PENDING[task] = about
+    task.add_done_callback(_PENDING.pop)
     # not cancelled with its caller, nor by the limit
     await asyncio.wait([task], timeout=within_seconds)
     return task.result() if task.done() else None
+
+
+async def is_told(about: str, *, within_seconds: float) -> bool:
+    """Return whether the controller knows, in time, all that *about* is told of.
+
+    What it heard later would be taken for being about what came after.
+    """
+    tasks = [task for task, subject in _PENDING.items() if subject == about]
+    if not tasks:
+        return True
+    _, late = await asyncio.wait(tasks, timeout=within_seconds)
+    return not late
 
 
 async def _repeat(

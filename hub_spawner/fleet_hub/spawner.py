@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any, Final
 
 from jupyterhub.spawner import Spawner
@@ -23,6 +24,8 @@ from traitlets import default
 from typing_extensions import override
 
 from fleet_contracts.allocations import State
+from fleet_contracts.language import mark, speaking
+from fleet_contracts.languages import language_of
 from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import Choice
 from fleet_hub import options as choices
@@ -41,18 +44,21 @@ from fleet_hub.attended_start import (
     ended_otherwise,
     place_is_kept,
 )
-from fleet_hub.errors import ControllerError, SpawnRefused, refused
+from fleet_hub.errors import ControllerError, ControllerUnreachableError
+from fleet_hub.hub_logs import hide_queries
 from fleet_hub.hub_tokens import revoke_server_tokens
+from fleet_hub.opening import was_opened
 from fleet_hub.pages.form import render_form
 from fleet_hub.pages.view import ServerView, view_server
-from fleet_hub.persistence import until_recorded
+from fleet_hub.persistence import is_told, until_recorded
 from fleet_hub.progress import follow
+from fleet_hub.refusals import SpawnRefused, refused
 from fleet_hub.spawner_settings import FleetSettings
 
 
-BEGUN: Final = frozenset({State.STARTING, State.READY, State.UNKNOWN})
-"""Runs, or may run, with the token of an earlier start; no new one can reach it."""
 DEADLINE_MARGIN_SECONDS: Final = 15
+AWAY_SECONDS: Final = 0.5
+"""How often a controller that is away is asked again before a start."""
 SETTLE_SECONDS: Final = 5.0
 """How long one look for a server that is on its way may take."""
 STOP_ANSWER_SECONDS: Final = 5.0
@@ -91,6 +97,15 @@ class FleetSpawner(FleetSettings, Spawner):
 
     async def render_options_form(self) -> str:
         """Return the cards that a user chooses from, as they are now."""
+        wishes, is_another = "", False
+        if self.handler is not None:
+            wishes = self.handler.request.headers.get("Accept-Language", "")
+            viewer = self.handler.current_user
+            is_another = viewer is not None and viewer.name != self.user.name
+        with speaking(language_of(wishes), of_another=is_another):
+            return await self._rendered_form()
+
+    async def _rendered_form(self) -> str:
         request = OffersRequest(principal=self.principal, key=self.key)
         wanted = None
         if self.handler is not None:
@@ -101,7 +116,9 @@ class FleetSpawner(FleetSettings, Spawner):
         except ControllerError as error:
             self.log.warning("no offers from the controller: %s", error)
             return render_form(None, wanted=wanted, last=last)
-        return render_form(offers, wanted=wanted, last=last)
+        return render_form(
+            offers, wanted=wanted, last=last, why_url=self.why_page, server=self.name
+        )
 
     @override
     def options_from_query(self, query_data: dict[str, list[str]]) -> dict[str, Any]:
@@ -111,8 +128,10 @@ class FleetSpawner(FleetSettings, Spawner):
             self.handler.request
         ):
             raise SpawnRefused(
-                "Another website asked to start a server in your name. Nothing was "
-                "started; choose below if you want one.",
+                mark(
+                    "Another website asked to start a server in your name. Nothing was "
+                    "started; choose below if you want one."
+                ),
                 reason=Reason.FOREIGN_LINK,
             )
         return options
@@ -138,7 +157,11 @@ class FleetSpawner(FleetSettings, Spawner):
     async def _judged(self, user_options: dict[str, Any]) -> Choice:
         fault = choices.structural_fault(user_options)
         if fault is not None:
-            raise refused(fault, choices.fault_sentence(fault))
+            raise SpawnRefused(
+                choices.fault_sentence(fault),
+                reason=fault.reason,
+                retell=lambda: choices.fault_sentence(fault),
+            )
         request = ValidateRequest(principal=self.principal, options=user_options)
         try:
             answer = await self.controller.validate(request)
@@ -168,7 +191,12 @@ class FleetSpawner(FleetSettings, Spawner):
         return url
 
     async def _start(self) -> str:
-        await self._end_what_the_hub_gave_up()
+        try:
+            await self._end_what_the_hub_gave_up()
+        except SpawnRefused:
+            # Nothing was asked for yet: who has a place in the line keeps it.
+            self._let_go = True
+            raise
         start = AttendedStart(
             client=self.controller,
             ask=self._ask(),
@@ -191,7 +219,7 @@ class FleetSpawner(FleetSettings, Spawner):
     def _ask(self) -> Ask:
         if self._choice is None:
             raise SpawnRefused(
-                "Choose a profile first.", reason=Reason.PROFILE_REQUIRED
+                mark("Choose a profile first."), reason=Reason.PROFILE_REQUIRED
             )
         return Ask(
             key=self.key,
@@ -216,28 +244,45 @@ class FleetSpawner(FleetSettings, Spawner):
             self._generation.set_result(update.event.generation)
 
     async def _end_what_the_hub_gave_up(self) -> None:
-        """Stop what still runs of an earlier start: its token is revoked by now."""
-        try:
-            status = await self.controller.status(self.key)
-        except ControllerError:
-            # The attended start waits for the controller, and says so in the end.
+        """Stop what is left of an earlier start, however far it came.
+
+        Its token is revoked and its options may be others by now: attending it would
+        bring up what was not asked for.
+        """
+        key = str(self.key)
+        if not await is_told(key, within_seconds=self.controller_patience):
+            raise self._away(ControllerUnreachableError("it was not told of a stop"))
+        status = await self._status_in_time()
+        if not _runs_for_the_hub(status):
             return
-        if status.state not in BEGUN:
-            return
-        self.log.warning("an earlier start of %s still runs; ending it", self._log_name)
+        self.log.warning("an earlier start of %s is left; ending it", self._log_name)
         ended = await self._stop_at_controller(now=False)
-        if ended is None or ended.state in BEGUN | {State.STOPPING}:
+        if ended is None or _runs_for_the_hub(ended):
             raise SpawnRefused(
-                "Your last server has not ended yet: its machine has not confirmed it. "
-                "Try again in a minute.",
+                mark(
+                    "Your last server has not ended yet: its machine has not confirmed "
+                    "it. Try again in a minute."
+                ),
                 reason=Reason.OFFLINE,
                 retry_after_seconds=60,
             )
 
+    async def _status_in_time(self) -> ServerStatus:
+        """Return what the controller knows, also if it is away for a moment."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self.controller_patience
+        while True:
+            try:
+                return await self.controller.status(self.key)
+            except ControllerError as error:
+                if clock() >= deadline:
+                    raise self._away(error) from error
+                await asyncio.sleep(AWAY_SECONDS)
+
     def _away(self, error: ControllerError) -> SpawnRefused:
         self.log.warning("the controller failed: %s", error)
         return SpawnRefused(
-            "The fleet's controller does not answer; try again in a minute.",
+            mark("The fleet's controller does not answer; try again in a minute."),
             reason=Reason.CONTROLLER_UNREACHABLE,
             retry_after_seconds=60,
         )
@@ -252,10 +297,18 @@ class FleetSpawner(FleetSettings, Spawner):
             return None
         try:
             status = await self.controller.status(self.key)
+            if status.unopened_since is not None:
+                status = await self._tell_opened(status.unopened_since)
         except Exception as error:  # noqa: BLE001 - a raise here orphans the server
             self.log.warning("poll without the controller: %s", error)
             return None
         return None if _runs_for_the_hub(status) else 0
+
+    async def _tell_opened(self, ready_since: datetime) -> ServerStatus:
+        opened = was_opened(
+            self.orm_spawner, self.oauth_client_id, ready_since=ready_since
+        )
+        return await self.controller.tell_opened(self.key, opened=opened)
 
     @override
     async def get_url(self) -> str:
@@ -304,7 +357,9 @@ class FleetSpawner(FleetSettings, Spawner):
             return await client.stop(key, request, wait_seconds=self.stop_wait)
 
         within = self.stop_wait + STOP_ANSWER_SECONDS
-        return await until_recorded(tell, within_seconds=within, log=self.log)
+        return await until_recorded(
+            tell, within_seconds=within, log=self.log, about=str(key)
+        )
 
     @override
     def run_post_stop_hook(self) -> Any:
@@ -327,6 +382,7 @@ class FleetSpawner(FleetSettings, Spawner):
 
     @override
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        hide_queries(self.log)
         generation = 0
         if self._generation is not None:
             # Until the controller has heard the ask, its timeline is the last start's.

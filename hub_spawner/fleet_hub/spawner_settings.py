@@ -121,10 +121,25 @@ class FleetSettings(HasTraits):
         return f"{base}workloads/{workload}" if workload else base
 
     @property
+    def why_page(self) -> str:
+        """The URL of the controller's page on what each machine says to a profile."""
+        return f"{self.workload_page(None)}why"
+
+    @property
     def fleet_stop_url(self) -> str:
         """The REST URL that stops this server, whoever looks at its page."""
         server = f"servers/{url_escape_path(self.name)}" if self.name else "server"
         url: str = url_path_join(
             self.hub.base_url, "api/users", self.user.escaped_name, server
         )
+        return url
+
+    @property
+    def fleet_gone_url(self) -> str:
+        """The Hub's page about this server once it is not running.
+
+        Not the pending page: for a named server that is stopped JupyterHub has none.
+        """
+        path = url_path_join("user", self.user.escaped_name, url_escape_path(self.name))
+        url: str = url_path_join(self.hub.base_url, path, "/")
         return url

@@ -42,7 +42,7 @@ class Cause(StrEnum):
     FORGOTTEN = "forgotten"
 
 
-_WORDS: dict[tuple[Standing, Cause | None], str] = {
+WORDS: dict[tuple[Standing, Cause | None], str] = {
     (Standing.LIVE, None): "",
     (Standing.NO_HUB, None): (
         "This server was not started by a JupyterHub with admission control."
@@ -81,6 +81,11 @@ class Answer:
     heard_seconds_ago: float | None = None
     timeline: dict[str, Any] | None = None
 
+    @property
+    def message(self) -> str:
+        """What the standing means, as an English sentence; empty: all is well."""
+        return WORDS[self.standing, self.cause]
+
     def body(self, *, after: int = 0) -> dict[str, Any]:
         """Return the JSON document, with the events after number *after* only."""
         timeline = self.timeline
@@ -91,7 +96,7 @@ class Answer:
             "schema": SCHEMA,
             "standing": self.standing.value,
             "cause": None if self.cause is None else self.cause.value,
-            "message": _WORDS[self.standing, self.cause],
+            "message": self.message,
             "heard_at": self.heard_at,
             "heard_seconds_ago": self.heard_seconds_ago,
             "timeline": timeline,

@@ -149,7 +149,14 @@ _name, _sentence = _text(255), _text(1000)
 
 _HOLDER = _record(
     {"workload": _name},
-    {"owner": _name, "title": _name, "since": _instant, "ends_by": _instant},
+    {
+        "owner": _name,
+        "title": _name,
+        "amount": _count,
+        "since": _instant,
+        "ends_by": _instant,
+        "idle_since": _instant,
+    },
 )
 _EXPLANATION = _record(
     {"reason": _slug},
@@ -183,9 +190,13 @@ _EVENT = _record(
         "progress": _PROGRESS,
     },
 )
+_LIKELY = _record({"early": _instant, "late": _instant, "samples": _count}, {})
 _LIMITS = _record(
     {},
     {
+        "starts_by": _instant,
+        "likely": _LIKELY,
+        "longer_than_usual": _truth,
         "cpu_milli": _count,
         "memory_bytes": _count,
         "devices": _count,
@@ -209,6 +220,7 @@ _TIMELINE = _record(
         "schema": _text(64),
         "profile": _name,
         "profile_title": _name,
+        "profile_version": _name,
         "class": _name,
         "machine": _name,
         "position": _count,

@@ -34,7 +34,13 @@ class TimelineHandler(APIHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """Answer 200 with the document of ``answers.py``, 304, or 400."""
+        """Answer 200 with the document of ``answers.py``, 304, 400, or 403.
+
+        Whoever the server was shared with may use it, but its timeline names what its
+        owner holds and waits for: that is for the owner, and for the Hub's admins.
+        """
+        if not self._is_for_visitor():
+            raise web.HTTPError(403, "this timeline is its owner's")
         after = int(self._bounded("after", int))
         wait_seconds = self._bounded("wait", float)
         answer = Answer(standing=Standing.NO_HUB)
@@ -52,6 +58,14 @@ class TimelineHandler(APIHandler):
     def compute_etag(self) -> str | None:
         """Return the tag of what is told, which the body's age does not change."""
         return self._etag
+
+    def _is_for_visitor(self) -> bool:
+        # Without a Hub there is one person, who knows the server's token.
+        visitor = getattr(self.current_user, "hub_user", None)
+        if visitor is None or self._reader is None:
+            return True
+        is_owner = visitor.get("name") == self._reader.address.user
+        return bool(is_owner or visitor.get("admin"))
 
     def _bounded(self, name: str, kind: type[int | float]) -> float:
         try:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from fleet_contracts import __version__
 from fleet_contracts.allocations import ENDED, HOLDING, PHASE, Phase, State
 from fleet_contracts.reasons import FACTS, Reason, ReasonKind
 from fleet_contracts.timeline import SCHEMA, Timeline, TimelineKind
@@ -44,6 +45,7 @@ def generate() -> str:
     parts = [
         _HEADER,
         f"export const SCHEMA = '{SCHEMA}';\n",
+        f"export const VERSION = '{__version__}';\n",
         *(_union(enum) for enum in (State, Phase, TimelineKind, ReasonKind, Reason)),
         *(_interface(name, model) for name, model in models.items()),
         _states("HOLDING", HOLDING),

@@ -25,13 +25,20 @@ TARGET = Path(__file__).parent.parent / "tests" / "data" / "sentences.json"
 _SINCE = datetime(2026, 11, 29, 10, 2, tzinfo=UTC)
 _UNTIL = datetime(2026, 11, 29, 14, 12, tzinfo=UTC)
 _HOLDERS = tuple(
-    Holder(workload=f"w{number}", owner=owner, title=title, since=_SINCE, ends_by=end)
-    for number, (owner, title, end) in enumerate(
+    Holder(
+        workload=f"w{number}",
+        owner=owner,
+        title=title,
+        since=_SINCE,
+        ends_by=end,
+        idle_since=idle,
+    )
+    for number, (owner, title, end, idle) in enumerate(
         [
-            ("ada", "GPU large", _UNTIL),
-            (None, None, None),
-            ("grace", None, _UNTIL),
-            (None, "CPU small", None),
+            ("ada", "GPU large", _UNTIL, _SINCE),
+            (None, None, None, _SINCE),
+            ("grace", None, _UNTIL, None),
+            (None, "CPU small", None, None),
         ]
     )
 )
@@ -42,6 +49,12 @@ _AMOUNTS: tuple[dict[str, Any], ...] = (
         "requested": 3 * 1024**3 // 2,
         "capacity": 5 * 1024**3 // 4,
         "free": 7,
+        "unit": "bytes",
+    },
+    {
+        "requested": 32 * 1024**3 + 1,
+        "capacity": 32 * 1024**3,
+        "free": 1024**3 - 1,
         "unit": "bytes",
     },
     {"requested": 1000, "capacity": 2500, "free": 0, "unit": "milli_cores"},

@@ -1,20 +1,21 @@
-"""Writes the phrases of all reasons as TypeScript: ``src/timeline/phrases.ts``.
+"""Writes the words of timelines as TypeScript: ``src/timeline/phrases.ts``.
 
-The English stands once, in ``fleet_contracts.phrases``.  Here it becomes literals that
-translators' tools find.  A test compares the file with what this would write.
+The English stands once, in ``fleet_contracts.phrases`` and ``timeline_phrases``.  Here
+it becomes literals that translators' tools find.  A test compares the file with what this would write.
 """
 # ruff: noqa: INP001 - a script beside the front end, not a package
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from fleet_contracts import timeline_phrases as timeline
 from fleet_contracts.phrases import PHRASES, REMEDIES
 from fleet_contracts.reasons import Reason
+from fleet_contracts.voices import OF_ANOTHER
 
 
 TARGET = Path(__file__).parent.parent / "src" / "timeline" / "phrases.ts"
@@ -22,12 +23,11 @@ TARGET = Path(__file__).parent.parent / "src" / "timeline" / "phrases.ts"
 _HEADER = """\
 // Written by scripts/generate_phrases.py from fleet_contracts; do not edit.
 
-import type { Reason } from './contract.js';
+import type { Phase, Reason, State } from './contract.js';
 import type { ITranslator } from './translator.js';
 
-type Phrase = (t: ITranslator) => string;
+export type Phrase = (t: ITranslator) => string;
 """
-_PLACEHOLDER = re.compile(r"\{[a-z]+\}")
 
 
 def generate() -> str:
@@ -36,28 +36,73 @@ def generate() -> str:
         [
             _HEADER,
             "/** Why: no capital letter, no full stop; a part in brackets may be left out. */",
-            *_table("PHRASES", PHRASES),
+            *_table("PHRASES", "Reason", _by_reason(PHRASES)),
             "/** What would change it, and who can do that. */",
-            *_table("REMEDIES", REMEDIES),
+            *_table("REMEDIES", "Reason", _by_reason(REMEDIES)),
+            "/** The labels of the five rows. */",
+            *_table("PHASE_LABELS", "Phase", timeline.PHASES),
+            "/** What a glyph says to whoever cannot see it. */",
+            *_table("STATUSES", "string", timeline.STATUSES),
+            "/** One plain sentence for each state. */",
+            *_table("HEADLINES", "State", timeline.HEADLINES),
+            "/** The names of the states, inside a sentence. */",
+            *_table("STATES", "State", timeline.STATES),
+            "/** What happened. */",
+            *_table("EVENTS", "string", timeline.EVENTS),
+            "/** What an agent's step is called. */",
+            *_table("WORK", "string", timeline.WORK),
+            "/** What belongs to none of the tables above. */",
+            *_texts(),
+            "/** What is said instead to whoever looks at somebody else's server. */",
+            *_others(),
         ]
     )
 
 
-def _table(name: str, phrases: Mapping[Reason, str]) -> list[str]:
-    rows = [f"  {reason.value}: t => {_phrase(phrases[reason])}" for reason in Reason]
+def _by_reason(phrases: Mapping[Reason, str]) -> dict[Reason, str]:
+    return {reason: phrases[reason] for reason in Reason}
+
+
+def _table(name: str, key: str, phrases: Mapping[str, str]) -> list[str]:
     return [
-        f"export const {name}: Readonly<Record<Reason, Phrase>> = {{",
-        ",\n".join(rows),
+        f"export const {name}: Readonly<Record<{key}, Phrase>> = {{",
+        _rows(phrases),
         "};",
         "",
     ]
 
 
+def _texts() -> list[str]:
+    return [
+        "export const TEXTS = {",
+        _rows(timeline.TEXTS),
+        "} satisfies Readonly<Record<string, Phrase>>;",
+        "",
+    ]
+
+
+def _others() -> list[str]:
+    rows = ",\n".join(
+        f"  {_literal(text)}: t => {_phrase(other)}"
+        for text, other in OF_ANOTHER.items()
+    )
+    return [
+        "export const OF_ANOTHER: Readonly<Record<string, Phrase>> = {",
+        rows,
+        "};",
+        "",
+    ]
+
+
+def _rows(phrases: Mapping[str, str]) -> str:
+    return ",\n".join(
+        f"  {key}: t => {_phrase(phrase)}" for key, phrase in phrases.items()
+    )
+
+
 def _phrase(template: str) -> str:
-    """Return the call that translates *template* and leaves its placeholders in it."""
-    names = list(dict.fromkeys(_PLACEHOLDER.findall(template)))
-    text = _PLACEHOLDER.sub(lambda match: f"%{names.index(match[0]) + 1}", template)
-    return f"t.__({', '.join(_literal(part) for part in [text, *names])})"
+    """Return the call that translates *template*, the same text as on the Hub's pages."""
+    return f"t.__({_literal(template)})"
 
 
 def _literal(text: str) -> str:

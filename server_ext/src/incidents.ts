@@ -27,7 +27,7 @@ export function incidents(
   return [
     ...ending(timeline, words, now, noticeMinutes),
     ...silence(timeline, words),
-    ...end(timeline, words)
+    ...end(timeline, words, now)
   ];
 }
 
@@ -66,7 +66,7 @@ function ending(
       type: 'warning',
       message: trans.__(
         'This server ends at %1, in %2: its time limit is over then. Save your work.',
-        words.clock(endsAt),
+        words.clock(endsAt, now),
         roughly(trans, left)
       ),
       isOver: false
@@ -105,13 +105,13 @@ function silence(timeline: ITimeline, words: Words): IIncident[] {
   ];
 }
 
-function end(timeline: ITimeline, words: Words): IIncident[] {
+function end(timeline: ITimeline, words: Words, now: number): IIncident[] {
   const { state, explanation } = timeline;
   if (!['stopping', 'stopped', 'failed'].includes(state)) {
     return [];
   }
   const { trans } = words;
-  const why = explanation ? words.why(explanation) : '';
+  const why = explanation ? words.why(explanation, now) : '';
   const what = state === 'failed' ? trans.__('This server failed.') : '';
   const plain =
     state === 'stopping'

@@ -246,7 +246,8 @@ export class TimelineModel implements IDisposable {
       this._etag = reply.etag;
       this._learn(reply.answer);
     } else {
-      this._stand(standingOf(reply?.status ?? null), null, '');
+      const wasHeard = this._heardAt !== null;
+      this._stand(standingOf(reply?.status ?? null, wasHeard), null, '');
     }
   }
 
@@ -301,9 +302,11 @@ export class TimelineModel implements IDisposable {
   private _cancelTimer: (() => void) | null = null;
 }
 
-function standingOf(status: number | null): Standing {
+/** Judge a reply that is no answer; *wasHeard*: the extension has answered before. */
+function standingOf(status: number | null, wasHeard: boolean): Standing {
   if (status === 401 || status === 403) {
     return 'forbidden';
   }
-  return status === 404 ? 'no_extension' : 'no_server';
+  // A Hub that has just restarted says 404 for servers that it does not know yet.
+  return status === 404 && !wasHeard ? 'no_extension' : 'no_server';
 }

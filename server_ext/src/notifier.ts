@@ -30,6 +30,9 @@ export class Notifier {
   private _look(): void {
     const { model, words, preferences } = this._fleet;
     const { notifications, noticeMinutes } = preferences.values;
+    // Where there is no status bar and the panel is closed, nobody else looks.  The
+    // first question is not asked from here: nothing may delay the notebooks.
+    model.watch(this, notifications && model.standing !== 'loading');
     this._cancel?.();
     this._cancel = null;
     if (!notifications || !model.timeline) {

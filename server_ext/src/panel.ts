@@ -86,7 +86,7 @@ export class TimelinePanel extends Widget {
     const { model, words } = this._fleet;
     const { trans } = words;
     const buttons: IAction[] = [];
-    if (canTryAgain(model.standing)) {
+    if (canTryAgain(model)) {
       buttons.push({
         key: 'refresh',
         label: trans.__('Try now'),

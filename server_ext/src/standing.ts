@@ -83,9 +83,13 @@ export function isStale(standing: Standing): boolean {
   return ['away', 'no_server', 'offline'].includes(standing);
 }
 
-/** Whether asking again could change what is in the way. */
-export function canTryAgain(standing: Standing): boolean {
-  return !['loading', 'live', 'expired', 'no_hub'].includes(standing);
+/** Whether asking again could change what is shown; what is live changes by itself. */
+export function canTryAgain({ standing, isLive }: IStanding): boolean {
+  if (standing === 'loading' || standing === 'no_hub') {
+    return false;
+  }
+  // An end is followed no further, but the server may have been started anew.
+  return !isLive || !['live', 'expired'].includes(standing);
 }
 
 /** Return how fresh the data are. It ticks, so it must not be spoken. */

@@ -5,11 +5,17 @@
 import type { TimelineModel } from './model.js';
 import { heard, notice } from './standing.js';
 import { utc } from './timeline/amounts.js';
+import { VERSION } from './timeline/contract.js';
+import { foreign } from './timeline/foreign.js';
 import { asText, english } from './timeline/index.js';
 
 /** Return the timeline as text, or why there is none. */
-export function asSupportText(model: TimelineModel): string {
+export function asSupportText(
+  model: TimelineModel,
+  application: string
+): string {
   const extra = [
+    ['versions', `fleet_lab ${VERSION}, ${foreign(application)}`],
     ['standing', [model.standing, model.cause].filter(Boolean).join(' ')],
     ['notice', notice(english, model)],
     ['freshness', heard(english, model)],

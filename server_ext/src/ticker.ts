@@ -1,7 +1,7 @@
 // Copyright (c) JupyterHub Fleet developers.
 // Distributed under the terms of the Modified BSD License.
 
-/** Calls back as time passes, between `start` and `stop`. */
+/** Calls back as time passes, between `start` and `stop`, while the page is in sight. */
 export class Ticker {
   constructor(
     private readonly _tick: () => void,
@@ -11,7 +11,11 @@ export class Ticker {
   /** Call back at once, and then at each interval. */
   start(): void {
     this.stop();
-    this._timer = setInterval(this._tick, this._milliseconds);
+    this._timer = setInterval(() => {
+      if (document.visibilityState === 'visible') {
+        this._tick();
+      }
+    }, this._milliseconds);
     this._tick();
   }
 

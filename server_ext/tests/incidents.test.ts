@@ -98,3 +98,28 @@ test('the status bar follows the state', () => {
   const silent = aTimeline([...events, anEvent(9, 300, 'unknown')]);
   assert.equal(statusOf(silent, 310), '‖ Machine silent');
 });
+
+test('the promised and the likely start are told apart, with how many waits', () => {
+  const likely = { early: at(300), late: at(900), samples: 40 };
+  const lines = words.limits(
+    { starts_by: at(3_600), likely },
+    Date.parse(at(0))
+  );
+  assert.deepEqual(
+    lines.map(line => line.key),
+    ['starts', 'likely']
+  );
+  assert.match(lines[0]!.text, /^Starts no later than \d/);
+  assert.match(lines[1]!.text, /half and nine in ten of 40 similar starts/);
+});
+
+test('a wait that outlasts what is likely says so', () => {
+  const likely = { early: at(300), late: at(900), samples: 40 };
+  const keys = (seconds: number, longer_than_usual = false) =>
+    words
+      .limits({ likely, longer_than_usual }, Date.parse(at(seconds)))
+      .map(line => line.key);
+  assert.deepEqual(keys(900), ['likely']);
+  assert.deepEqual(keys(901), ['longer']);
+  assert.deepEqual(keys(0, true), ['likely', 'longer']);
+});

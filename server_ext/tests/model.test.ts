@@ -11,9 +11,15 @@ import type {
   IReply,
   ISource
 } from '../src/answer.js';
+import { Signal } from '@lumino/signaling';
+
+import type { IIncident } from '../src/incidents.js';
 import { TimelineModel } from '../src/model.js';
-import { heard, notice } from '../src/standing.js';
+import { Notifier } from '../src/notifier.js';
+import { Preferences } from '../src/preferences.js';
+import { canTryAgain, heard, notice } from '../src/standing.js';
 import { english } from '../src/timeline/translator.js';
+import { Words } from '../src/timeline/words.js';
 import { aTimeline, anAdmission, anAnswer, anEvent, TEN } from './builders.js';
 
 /** A clock that stands still until a test advances it. */
@@ -147,6 +153,20 @@ test('a server that has ended is not asked any more', async () => {
   assert.equal(model.isLive, false);
 });
 
+test('only where nothing changes by itself is there a way to ask again', async () => {
+  const { clock, server, model } = await following();
+  assert.equal(canTryAgain(model), false);
+  const over = [...anAdmission(), anEvent(9, 400, 'stopped')];
+  server.answer(anAnswer(aTimeline(over)), '"2"');
+  await clock.advance(0);
+  assert.equal(canTryAgain(model), true);
+  model.refresh();
+  await clock.advance(0);
+  server.answer(anAnswer(null, { standing: 'away' }));
+  await clock.advance(0);
+  assert.equal(canTryAgain(model), true);
+});
+
 test('a server without a Hub is asked once', async () => {
   const none = anAnswer(null, { standing: 'no_hub' });
   const { clock, server, model } = await following(none);
@@ -258,6 +278,18 @@ test('a server without our extension says which one is missing', async () => {
   assert.match(notice(english, model), /“fleet_lab” is not enabled/);
 });
 
+test('a server that the Hub does not know for a while is asked again', async () => {
+  const { clock, server, model } = await following();
+  server.refuse(404);
+  await clock.advance(0);
+  assert.equal(model.standing, 'no_server');
+  assert.equal(model.timeline?.state, 'ready');
+  await clock.advance(2_000);
+  server.answer(anAnswer(), '"4"');
+  await clock.advance(0);
+  assert.equal(model.standing, 'live');
+});
+
 test('another server’s timeline disappears when the token proves to be another’s', async () => {
   const { clock, server, model } = await following();
   server.answer(
@@ -285,4 +317,50 @@ test('a timeline of another workload is asked for as a whole', async () => {
   await clock.advance(0);
   assert.equal(model.timeline?.workload, 'another');
   assert.equal(model.timeline?.events?.length, 8);
+});
+
+test('a lost machine is told where there is neither a status bar nor a panel', async () => {
+  const { clock, server, model } = setUp();
+  const told: IIncident[] = [];
+  const teller = {
+    tell: (incident: IIncident) => String(told.push(incident)),
+    retell: () => undefined
+  };
+  const fleet = { model, words: new Words(), preferences: new Preferences() };
+  new Notifier(fleet, teller, clock);
+  await clock.advance(0);
+  assert.equal(server.questions.length, 0, 'the start is not delayed');
+  model.start();
+  await clock.advance(0);
+  server.answer(anAnswer());
+  await clock.advance(0);
+  assert.equal(server.questions.length, 2);
+  const silent = [...anAdmission(), anEvent(9, 400, 'unknown')];
+  server.answer(anAnswer(aTimeline(silent)), '"2"');
+  await clock.advance(0);
+  assert.deepEqual(
+    told.map(incident => incident.type),
+    ['warning']
+  );
+});
+
+test('who wants no notifications is not asked for', async () => {
+  const { clock, server, model } = setUp();
+  const values = { ...new Preferences().values, notifications: false };
+  const preferences = {
+    values,
+    changed: new Signal<Preferences, void>({} as Preferences)
+  };
+  const fleet = {
+    model,
+    words: new Words(),
+    preferences: preferences as unknown as Preferences
+  };
+  const silent = { tell: () => '', retell: () => undefined };
+  new Notifier(fleet, silent, clock);
+  model.start();
+  await clock.advance(0);
+  server.answer(anAnswer());
+  await clock.advance(60_000);
+  assert.equal(server.questions.length, 1);
 });

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { asJson, asText } from '../src/timeline/text.js';
-import { aTimeline, anAdmission, TEN } from './builders.js';
+import { aTimeline, anAdmission, anEvent, at, TEN } from './builders.js';
 
 test('the text for support is in UTC, in order, and names the request', () => {
   const text = asText(aTimeline(), TEN + 200_000, [['version', '0.1.0']]);
@@ -32,6 +32,35 @@ test('the text for support names nobody but its owner', () => {
   assert.ok(text.includes('[gpu_busy]'));
   assert.ok(text.includes('somebody else'));
   assert.ok(!text.includes('grace'));
+});
+
+test('neither the headline of a wait nor a drain names anybody in it', () => {
+  const [, waiting] = anAdmission();
+  const drained = anEvent(3, 5, 'queued', {
+    explanation: { reason: 'draining', machine: 'gpu-17', subject: 'grace' }
+  });
+  for (const event of [waiting!, drained]) {
+    const { explanation = null } = event;
+    const text = asText(aTimeline([event], { explanation, position: 2 }), TEN);
+    assert.match(text, /^state {5}2 ahead of you\. \S/);
+    assert.ok(!text.includes('grace'), text);
+  }
+});
+
+test('every time of the text is in UTC, whatever the reader’s clock says', () => {
+  const holders = [{ workload: 'w0', ends_by: at(86_400) }];
+  const events = [
+    anEvent(1, 0, 'queued', { explanation: { reason: 'gpu_busy', holders } })
+  ];
+  const limits = { ends_at: at(3_600), memory_bytes: 2 ** 31 };
+  const text = asText(aTimeline(events, { limits }), TEN);
+  assert.ok(text.includes('until 2026-11-30 10:00:00 UTC at the latest'), text);
+  assert.ok(
+    text.includes(
+      'limits    Time limit at 2026-11-29 11:00:00 UTC, in 1 h 0 min; 2 GiB'
+    ),
+    text
+  );
 });
 
 test('a name with line breaks cannot forge a line of the text', () => {

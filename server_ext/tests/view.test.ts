@@ -4,11 +4,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { duration } from '../src/timeline/amounts.js';
+import { clock, duration } from '../src/timeline/amounts.js';
 import { merge } from '../src/timeline/merge.js';
 import { english } from '../src/timeline/translator.js';
 import { view } from '../src/timeline/view.js';
 import type { IView } from '../src/timeline/view.js';
+import { Words } from '../src/timeline/words.js';
 import { aTimeline, anAdmission, anEvent, TEN } from './builders.js';
 
 function statuses(shown: IView): string {
@@ -178,4 +179,23 @@ test('durations keep their two largest units', () => {
   for (const [length, expected] of cases) {
     assert.equal(duration(english, length), expected);
   }
+});
+
+test('a moment of another day is told with its day', () => {
+  const noon = new Date(2026, 10, 29, 12).getTime();
+  const hours = (count: number) => noon + count * 3_600_000;
+  assert.equal(clock(hours(1), noon, 'en-GB'), '13:00:00');
+  assert.equal(clock(hours(24), noon, 'en-GB'), '30 Nov, 12:00');
+  assert.equal(clock(hours(24 * 60), noon, 'en-GB'), '28 Jan 2027, 12:00');
+  const words = new Words(undefined, 'en-GB');
+  const ends_by = new Date(hours(48)).toISOString();
+  const holders = [{ workload: 'w0', owner: 'grace', ends_by }];
+  assert.match(
+    words.why({ reason: 'metal_busy', holders }, noon),
+    /held by grace until 1 Dec, 12:00 at the latest/
+  );
+  assert.match(
+    words.limits({ ends_at: ends_by }, noon)[0]!.text,
+    /^Time limit at 1 Dec, 12:00, in 2 days/
+  );
 });

@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 from agent_support import a_runtime, a_spec
+from patience import PATIENCE
 from typing_extensions import override
 
 from fleet_agent.drivers.base import Driver, Handle, Job
@@ -83,7 +84,7 @@ class TestSimulationDriver(Conformance):
 
 def _answers(url: str) -> bool:
     try:
-        with urlopen(url, timeout=5) as answer:
+        with urlopen(url, timeout=PATIENCE) as answer:
             return bool(answer.status == 200)
     except URLError:
         return False

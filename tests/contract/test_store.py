@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fleet_builders import a_machine_record, a_record, an_event, an_issued, some_secrets
+from fleet_builders import (
+    a_code,
+    a_machine_record,
+    a_record,
+    an_entry,
+    an_event,
+    an_issued,
+    some_secrets,
+)
 
 from fleet_contracts.timeline import Progress, TimelineKind
 from fleet_hub.adapters.memory_store import MemoryStore
 from fleet_hub.adapters.sqlite_store import SqliteStore
 from fleet_hub.controller.errors import StoreWriteError
 from fleet_hub.controller.ports import EVENTS_KEPT, Change, Store
+from fleet_hub.controller.spans import Held, Span
 
 
 Reopen = Callable[[], Store]
@@ -181,3 +192,75 @@ def test_a_forgotten_allocation_is_gone(reopen: Reopen) -> None:
     store.commit(Change(issued={"a1": an_issued(open=False)}))
     store.commit(Change(issued={"a1": None}))
     assert reopen().load().issued == ()
+
+
+def test_a_code_is_there_until_it_is_used(reopen: Reopen) -> None:
+    """It outlives a restart, and is gone for every process once it was used."""
+    code = a_code()
+    reopen().commit(Change(codes={code.code_hash: code}))
+    store = reopen()
+    assert store.load().codes == (code,)
+    store.commit(Change(codes={code.code_hash: None}))
+    assert reopen().load().codes == ()
+
+
+def test_the_audit_log_is_read_from_its_newest_entry_backwards(reopen: Reopen) -> None:
+    """Page by page, of everything or of one target, after a restart as well."""
+    entries = [an_entry(target=name) for name in ("box", "other", "box")]
+    store = reopen()
+    store.commit(Change(audit=entries[:2]))
+    store.commit(Change(audit=entries[2:]))
+    store = reopen()
+    assert [item.seq for item in store.audit()] == [3, 2, 1]
+    assert [item.entry for item in store.audit(target="box")] == [
+        entries[2],
+        entries[0],
+    ]
+    assert [item.seq for item in store.audit(before=3, limit=1)] == [2]
+    assert store.audit(before=1) == ()
+
+
+def test_a_refused_change_leaves_no_entry(reopen: Reopen) -> None:
+    """The log tells of what happened, never of what was tried in vain."""
+    store = reopen()
+    store.commit(Change(workloads={"w1": a_record()}))
+    with pytest.raises(StoreWriteError):
+        store.commit(Change(workloads={"w2": a_record("w2")}, audit=[an_entry()]))
+    assert store.audit() == ()
+
+
+def a_span(allocation: str = "a1", **changes: Any) -> Span:
+    """Return alice's allocation of a core, held from 10 to 30."""
+    held = Held(
+        user_id=1, user="alice", class_name="c", devices=0, cpu_milli=1, memory_bytes=1
+    )
+    values = {"held": held, "profile": "p", "machine": "m", "began": 10, "ended": 30}
+    return Span(allocation=allocation, **(values | changes))
+
+
+def test_what_was_held_adds_up_within_any_period(reopen: Reopen) -> None:
+    """In a later process as well; what only touches the period is not of it."""
+    other = replace(a_span().held, user="bob")
+    spans = [a_span("a1"), a_span("a2", began=20, ended=20), a_span("a3", held=other)]
+    reopen().commit(Change(spans=spans))
+    store = reopen()
+    for period, expected in (
+        ((0, 100), [("alice", 2, 20), ("bob", 1, 20)]),
+        ((20, 25), [("alice", 2, 5), ("bob", 1, 5)]),
+        ((21, 25), [("alice", 1, 4), ("bob", 1, 4)]),
+        ((30, 40), []),
+        ((0, 10), []),
+    ):
+        found = store.totals(*period)
+        assert [
+            (one.held.user, one.allocations, one.microseconds) for one in found
+        ] == expected
+
+
+def test_an_allocation_is_accounted_once(reopen: Reopen) -> None:
+    """A second release of it is refused, with everything in the same change."""
+    store = reopen()
+    store.commit(Change(spans=[a_span()]))
+    with pytest.raises(StoreWriteError):
+        store.commit(Change(spans=[a_span()], workloads={"w1": a_record()}))
+    assert reopen().load().workloads == ()

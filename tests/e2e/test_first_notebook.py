@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+from accessibility import faults, hub_theme
 from fleet import missing
 from lab_browser import Lab, browser_page, photograph
 from lab_server import require_front_end
@@ -62,8 +63,13 @@ def log_in(page: Page, fleet: LocalFleet) -> None:
     """With the name and the single-use code that the command printed."""
     page.goto(fleet.url)
     page.get_by_label("Username").fill(fleet.name)
+    page.get_by_label("One-time code").fill("WRONG-CODE")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator(".login_error")).to_contain_text("does not let you in")
+    photograph(page, "first-notebook-0-wrong-code")
     page.get_by_label("One-time code").fill(fleet.code)
     photograph(page, "first-notebook-1-login")
+    assert faults(page, "login-code", "#login-main", theme=hub_theme) == []
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url("**/hub/spawn")
 
@@ -82,7 +88,7 @@ def start_from_the_form(page: Page) -> None:
 def watch_it_start(page: Page, fleet: LocalFleet) -> None:
     """The phases move on while the environment is built, and JupyterLab opens."""
     timeline = page.get_by_role("region", name="Admission timeline")
-    phases = timeline.get_by_role("listitem")
+    phases = timeline.locator(".fleet-Timeline-step")
     expect(phases).to_have_count(5)
     expect(phases.nth(2)).to_contain_text("Placed on")
     expect(phases.nth(2).get_by_role("img", name="done")).to_be_visible()

@@ -2,219 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from lab_browser import ARTEFACTS, chromium
-from lab_server import REPOSITORY, lab_environment, lab_server, require_front_end
-from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
+from lab_server import LAB_PACKAGE, lab_server, require_front_end
+from panel_lab import LIMITS, TOKEN, PanelLab, lab_page
+from playwright.sync_api import Browser, expect
 from timeline_peer import Story, TimelinePeer, an_admission
 
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
-
-TOKEN = "timeline-token-of-ada"
-PATIENCE_MS = 30_000
-AXE = REPOSITORY / "server_ext/node_modules/axe-core/axe.min.js"
-# What WCAG 2.2 AA asks for, as far as a machine can tell.
-AXE_OPTIONS = {
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
-}
-LIMITS = {"cpu_milli": 4000, "memory_bytes": 64 * 1024**3, "devices": 1}
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment that holds JupyterLab and the panel."""
-    require_front_end()
-    return lab_environment(tmp_path_factory.mktemp("environment"))
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[TimelinePeer]:
-    """A controller that tells one timeline."""
-    with TimelinePeer(an_admission().document(), token=TOKEN) as peer:
-        yield peer
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the notebooks."""
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture(scope="module")
-def address(python: Path, peer: TimelinePeer, home: Path) -> Iterator[str]:
-    """JupyterLab as the fleet starts it."""
-    with lab_server(python, home, _started_by_hub(peer)) as address:
-        yield address
-
-
-def _started_by_hub(peer: TimelinePeer) -> dict[str, str]:
-    return {
-        "JUPYTERHUB_FLEET_URL": peer.url,
-        "JUPYTERHUB_FLEET_TIMELINE_TOKEN": TOKEN,
-        "JUPYTERHUB_USER": "ada",
-        "JUPYTERHUB_SERVER_NAME": "gpu",
-    }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
-    ARTEFACTS.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium(),
-            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
-        )
-        yield browser
-        browser.close()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lab:
-    """JupyterLab in a page, with a hand on the controller."""
-
-    page: Page
-    peer: TimelinePeer
-
-    @property
-    def panel(self) -> Locator:
-        """The side panel."""
-        return self.page.locator("#jp-fleet-timeline")
-
-    @property
-    def headline(self) -> Locator:
-        """The sentence that stands first."""
-        return self.panel.locator(".fleet-Timeline-headline")
-
-    @property
-    def status(self) -> Locator:
-        """The item of the status bar."""
-        return self.page.locator(".jp-FleetStatus-button")
-
-    def open(self) -> None:
-        """Open the panel from the status bar."""
-        self.status.click()
-        expect(self.headline).to_be_visible()
-
-    def theme(self, name: str) -> None:
-        """Change JupyterLab's theme, and return when it is on."""
-        self.page.evaluate(
-            "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
-            name,
-        )
-        expect(self.page.locator("body")).to_have_attribute("data-jp-theme-name", name)
-        self.page.wait_for_load_state("networkidle")
-
-    def narrow(self, width: int) -> None:
-        """Make the panel *width* wide, as a theme or a person can."""
-        # JupyterLab's own least width is 250 pixels.
-        size = f"min-width: 0 !important; width: {width}px !important;"
-        self.page.add_style_tag(content=f"#jp-fleet-timeline {{ {size} }}")
-        box = self.panel.bounding_box()
-        assert box is not None
-        assert box["width"] == width
-
-    def reset(self) -> None:
-        """Put everything back that a test may have changed."""
-        self.page.emulate_media(reduced_motion="no-preference", forced_colors="none")
-        self.page.evaluate(
-            """async () => {
-                document.documentElement.dir = 'ltr';
-                document.querySelectorAll('style:not([data-kept])').forEach(style => {
-                    if (style.textContent.startsWith('#jp-fleet')) style.remove();
-                });
-                document.activeElement.blur();
-                const shown = document.querySelector('#jp-fleet-timeline:not(.lm-mod-hidden)');
-                if (shown) {
-                    await jupyterapp.commands.execute('application:toggle-right-area');
-                }
-            }"""
-        )
-        for toast in self.page.locator(".Toastify__close-button").all():
-            toast.click()
-
-    def photograph(self, name: str) -> None:
-        """Keep a picture of the whole window."""
-        self.page.screenshot(path=ARTEFACTS / f"panel-{name}.png")
-
-    def violations(self) -> list[str]:
-        """Return what axe finds wrong in panel and status item."""
-        if not self.page.evaluate("() => 'axe' in window"):
-            self.page.add_script_tag(path=AXE)
-        found: list[dict[str, Any]] = self.page.evaluate(
-            """async options => {
-                const where = {include: ['#jp-fleet-timeline', '.jp-FleetStatus']};
-                return (await axe.run(where, options)).violations;
-            }""",
-            AXE_OPTIONS,
-        )
-        return [
-            f"{violation['id']}: {node['html']} {node['failureSummary']}"
-            for violation in found
-            for node in violation["nodes"]
-        ]
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A page with JupyterLab; loading one for each test would take minutes."""
-    with _page(browser, address) as page:
-        yield page
-
-
-@pytest.fixture
-def lab(page: Page, peer: TimelinePeer) -> Lab:
-    """JupyterLab whose status bar tells an admission; the panel is closed."""
-    lab = Lab(page=page, peer=peer)
-    lab.reset()
-    peer.say(an_admission().document(limits=LIMITS))
-    expect(lab.status).to_have_text("✓ gpu-large")
-    return lab
-
-
-class _page:  # noqa: N801 - reads as a function
-    """A fresh page at an address; errors of its scripts fail the test."""
-
-    def __init__(self, browser: Browser, address: str) -> None:
-        self._context = browser.new_context(
-            viewport={"width": 1280, "height": 800},
-            permissions=["clipboard-read", "clipboard-write"],
-            locale="en-GB",
-            timezone_id="Europe/Berlin",
-        )
-        self._address = address
-        self.errors: list[str] = []
-
-    def __enter__(self) -> Page:
-        page = self._context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        expect.set_options(timeout=PATIENCE_MS)
-        page.on("pageerror", self._note)
-        page.goto(f"{self._address}&reset")
-        page.locator("#jp-main-dock-panel, #main-panel").wait_for()
-        return page
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        self._context.close()
-        if kind is None:
-            assert self.errors == []
-
-    def _note(self, error: Error) -> None:
-        # JupyterLab and the notebook application have errors of their own.
-        if "jupyterhub-fleet-lab" in (error.stack or ""):
-            self.errors.append(str(error))
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_the_panel_can_be_read_in_both_themes_and_narrow(lab: Lab, theme: str) -> None:
+def test_the_panel_can_be_read_in_both_themes_and_narrow(
+    lab: PanelLab, theme: str
+) -> None:
     """Nothing is too pale, nothing is cut, and nothing has to be scrolled sideways."""
     lab.theme(theme)
     lab.open()
@@ -232,7 +38,16 @@ def test_the_panel_can_be_read_in_both_themes_and_narrow(lab: Lab, theme: str) -
         assert widths[0] <= widths[1]
 
 
-def test_the_panel_reads_aloud_as_five_steps(lab: Lab) -> None:
+def test_the_panel_is_small() -> None:
+    """A browser fetches at most 30 kB of script, compressed, before it shows anything."""
+    require_front_end()
+    scripts = (LAB_PACKAGE / "labextension" / "static").glob("*.js")
+    sizes = {file.name: len(gzip.compress(file.read_bytes(), 9)) for file in scripts}
+
+    assert 0 < sum(sizes.values()) <= 30_000, sizes
+
+
+def test_the_panel_reads_aloud_as_five_steps(lab: PanelLab) -> None:
     """What a screen reader is given: one region, one status, five items in order."""
     lab.open()
     region = lab.page.get_by_role("region", name="Admission timeline of server “gpu”")
@@ -251,7 +66,7 @@ def test_the_panel_reads_aloud_as_five_steps(lab: Lab) -> None:
     expect(items.nth(1).get_by_role("img", name="done")).to_be_visible()
 
 
-def test_everything_can_be_done_with_the_keyboard(lab: Lab) -> None:
+def test_everything_can_be_done_with_the_keyboard(lab: PanelLab) -> None:
     """No pointer is needed, and the focus can always be seen.
 
     Open the panel, open a step, copy for support.
@@ -281,7 +96,7 @@ def test_everything_can_be_done_with_the_keyboard(lab: Lab) -> None:
     assert TOKEN not in copied
 
 
-def test_the_shortcut_and_the_menu_open_the_panel(lab: Lab) -> None:
+def test_the_shortcut_and_the_menu_open_the_panel(lab: PanelLab) -> None:
     """The command is in the View menu, in the palette, and on a key."""
     lab.page.keyboard.press("Control+Alt+t")
     expect(lab.headline).to_be_visible()
@@ -291,7 +106,7 @@ def test_the_shortcut_and_the_menu_open_the_panel(lab: Lab) -> None:
 
 
 def test_news_arrives_without_a_reload_and_disturbs_nobody(
-    lab: Lab, peer: TimelinePeer
+    lab: PanelLab, peer: TimelinePeer
 ) -> None:
     """A machine that goes silent and returns: panel and one notification say so.
 
@@ -330,7 +145,7 @@ def test_news_arrives_without_a_reload_and_disturbs_nobody(
 
 
 def test_a_controller_that_dies_leaves_the_last_data_and_an_honest_line(
-    lab: Lab, peer: TimelinePeer
+    lab: PanelLab, peer: TimelinePeer
 ) -> None:
     """The panel says since when it knows nothing, tries by itself, and recovers."""
     lab.open()
@@ -353,7 +168,7 @@ def test_a_controller_that_dies_leaves_the_last_data_and_an_honest_line(
     expect(lab.panel.locator(".fleet-Timeline-heard")).to_contain_text("live")
 
 
-def test_a_browser_without_network_says_so(lab: Lab) -> None:
+def test_a_browser_without_network_says_so(lab: PanelLab) -> None:
     """Offline is another thing than a dead controller; the last data stay."""
     lab.open()
     lab.page.context.set_offline(True)
@@ -364,7 +179,7 @@ def test_a_browser_without_network_says_so(lab: Lab) -> None:
 
 
 def test_a_wait_shows_who_is_ahead_and_what_would_help(
-    lab: Lab, peer: TimelinePeer
+    lab: PanelLab, peer: TimelinePeer
 ) -> None:
     """The running step is open by itself, marked as the current one, and ticks."""
     lab.open()
@@ -387,7 +202,7 @@ def test_a_wait_shows_who_is_ahead_and_what_would_help(
     assert lab.violations() == []
 
 
-def test_foreign_text_is_text(lab: Lab, peer: TimelinePeer) -> None:
+def test_foreign_text_is_text(lab: PanelLab, peer: TimelinePeer) -> None:
     """Markup in a name or a detail is shown, and makes no element."""
     lab.open()
     hostile = '<img src=x onerror="document.title=1"><b>x</b>'
@@ -406,7 +221,7 @@ def test_foreign_text_is_text(lab: Lab, peer: TimelinePeer) -> None:
 
 
 def test_motion_colour_and_direction_are_the_readers_choice(
-    lab: Lab, peer: TimelinePeer
+    lab: PanelLab, peer: TimelinePeer
 ) -> None:
     """Nothing moves for who asked for rest.
 
@@ -439,7 +254,7 @@ def test_motion_colour_and_direction_are_the_readers_choice(
 
 
 def test_a_token_that_was_revoked_is_told_with_what_to_do(
-    lab: Lab, peer: TimelinePeer
+    lab: PanelLab, peer: TimelinePeer
 ) -> None:
     """The panel says which of the things that can be wrong is, and looks again."""
     lab.open()
@@ -464,9 +279,9 @@ def test_without_a_hub_the_status_bar_is_silent_and_the_panel_says_why(
     """Somebody who runs the environment at home is not bothered."""
     with (
         lab_server(python, tmp_path, {}) as address,
-        _page(browser, address) as page,
+        lab_page(browser, address) as page,
     ):
-        lab = Lab(page=page, peer=peer)
+        lab = PanelLab(page=page, peer=peer)
         page.keyboard.press("Control+Alt+t")
         expect(lab.panel.locator(".fleet-Timeline-notice")).to_have_text(
             "This server was not started by a JupyterHub with admission control."
@@ -478,14 +293,22 @@ def test_without_a_hub_the_status_bar_is_silent_and_the_panel_says_why(
 def test_the_panel_works_in_notebook_7(
     browser: Browser, address: str, peer: TimelinePeer, home: Path
 ) -> None:
-    """There is no status bar and no left side: the panel opens from the menu."""
-    peer.say(an_admission().document(limits=LIMITS))
+    """There is no status bar and no left side: the panel opens from the menu.
+
+    Before that, a machine that is lost is told all the same.
+    """
+    story = an_admission()
+    peer.say(story.document(limits=LIMITS))
     (home / "a.ipynb").write_text(json.dumps(_NOTEBOOK))
     notebook = address.replace("/lab?", "/notebooks/a.ipynb?")
-    with _page(browser, notebook) as page:
+    with lab_page(browser, notebook) as page:
+        story.then(3_000, "unknown", "silent", machine="mac-07")
+        peer.say(story.document(limits=LIMITS))
+        toast = page.locator(".Toastify__toast").filter(has_text="mac-07")
+        expect(toast).to_contain_text("does not answer the fleet")
         page.get_by_role("menuitem", name="View", exact=True).click()
         page.get_by_role("menuitem", name=re.compile("^Admission Timeline")).click()
-        lab = Lab(page=page, peer=peer)
+        lab = PanelLab(page=page, peer=peer)
         expect(lab.headline).to_be_visible()
         lab.photograph("notebook")
 

@@ -7,12 +7,16 @@ plugin: pytest-jupyterhub needs the one, and breaks with the other.
 from __future__ import annotations
 
 import os
+import tempfile
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from hub_pages import Visitor
+from patience import PATIENCE
 from plain_hub import proxy_command
 from scripted_controller import SECRET, ScriptedController, scripted_controller
 
@@ -23,6 +27,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let JupyterHub's own test Hub leave its sockets to the garbage collector."""
     for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
         config.addinivalue_line("filterwarnings", f"ignore::{what}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Let it do so at the very end too, where pytest looks for garbage once more."""
+    for kind in (ResourceWarning, pytest.PytestUnraisableExceptionWarning):
+        warnings.simplefilter("ignore", kind)
+
+
+@pytest.fixture(autouse=True)
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the database and the process id of JupyterHub's own test Hub in the folder.
+
+    It removes the one without what SQLite keeps beside it, and the other never.
+    """
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 HubStarter = Callable[..., Awaitable[Any]]
@@ -36,9 +56,16 @@ async def controller() -> AsyncIterator[ScriptedController]:
 
 
 @pytest.fixture
+def slow_spawn_timeout() -> float:
+    """How many seconds the Hub lets a start go on before it answers who asked for it."""
+    return PATIENCE
+
+
+@pytest.fixture
 async def fleet_hub_app(
     controller: ScriptedController,
     hub_app: HubStarter,
+    slow_spawn_timeout: float,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> HubStarter:
@@ -63,7 +90,7 @@ async def fleet_hub_app(
         c.FleetSpawner.spawner_secret = SECRET
         for name, value in spawner.items():
             setattr(c.FleetSpawner, name, value)
-        c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 2}
+        c.JupyterHub.tornado_settings = {"slow_spawn_timeout": slow_spawn_timeout}
         return await hub_app(config=c)
 
     return start
@@ -88,3 +115,23 @@ def _token_file(folder: Path) -> Path:
     path.write_text("a" * 64)
     path.chmod(0o600)
     return path
+
+
+@pytest.fixture
+async def notebook_url() -> Any:
+    """The URL of a server that answers like a notebook server."""
+
+    async def version(_: web.Request) -> web.Response:
+        return web.json_response(
+            {"version": "2"}, headers={"X-JupyterHub-Version": "6.1.1"}
+        )
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", version)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    yield f"http://127.0.0.1:{port}"
+    await runner.cleanup()

@@ -6,14 +6,23 @@ import asyncio
 import json
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
+import pseudo_language
 import pytest
 from hub_pages import Page, Visitor
 from scripted_controller import Link, ScriptedController, an_offer, refuse
 
+from fleet_contracts import languages
 from fleet_contracts.allocations import State
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_hub.admission import OutcomeKind
+
+
+@pytest.fixture
+def slow_spawn_timeout() -> float:
+    """Soon: what these tests look at are the pages of starts that go on."""
+    return 2
 
 
 async def start_from_form(
@@ -106,6 +115,24 @@ async def test_a_form_without_a_choice_is_refused(ada: Visitor) -> None:
     assert "Choose a profile" in page.says()
 
 
+async def test_what_is_wrong_with_a_form_is_said_in_the_reader_s_language(
+    ada: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above the form; the REST API stays English."""
+    known = {"ach-ug": pseudo_language.language()}
+    monkeypatch.setattr(languages, "languages", lambda: known)
+    form = (await ada.get("spawn", headers=pseudo_language.HEADERS)).form()
+    page = await ada.send(
+        "POST", ada.absolute(form["action"]), headers=pseudo_language.HEADERS
+    )
+
+    assert page.soup.select_one(".spawn-error-msg").text.strip() == (
+        "⟦Choose a profile: the request names none.⟧"
+    )
+    _, answer, _ = await ada.api("POST", "users/ada/server", {"gpus": 8})
+    assert answer["message"].startswith("There is no option called “gpus”: ")
+
+
 async def test_a_form_without_a_controller_says_so(
     ada: Visitor, controller: ScriptedController
 ) -> None:
@@ -138,7 +165,7 @@ async def test_the_pending_page_shows_the_start_without_a_script(
     await controller.enter(key, State.QUEUED, "2 ahead of you.")
     page = await ada.get("spawn-pending/ada")
     assert "2 ahead of you." in page.says()
-    rows = page.soup.select(".fleet-row")
+    rows = page.soup.select(".fleet-Timeline-step")
     assert [row["data-status"] for row in rows] == ["done", "now", *["todo"] * 3]
     assert page.soup.select_one("noscript meta[http-equiv=refresh]") is not None
     document = json.loads(page.soup.select_one("#fleet-document").text)
@@ -200,6 +227,32 @@ async def test_the_stream_replays_the_start_to_each_page(
         assert events[-1]["html_message"] == "It broke."
 
 
+async def test_a_stream_that_breaks_off_leaves_its_query_in_no_log(
+    hub: Any,
+    ada: Visitor,
+    controller: ScriptedController,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """JupyterHub writes the whole address into its log, the page's proof included."""
+    _, link = await start_from_form(ada, controller)
+    path = urlsplit(ada.hub_url("api/users/ada/server/progress")).path
+    cookies = "; ".join(f"{each.name}={each.value}" for each in ada.session.cookies)
+    reader, writer = await asyncio.open_connection("127.0.0.1", hub.hub.port)
+    writer.write(
+        f"GET {path}?_xsrf=a-proof HTTP/1.1\r\nHost: x\r\nCookie: {cookies}\r\n\r\n".encode()
+    )
+    assert b" 200 " in await reader.readline()
+    writer.transport.abort()
+    for place in range(1000):
+        if "Stream closed while handling" in caplog.text:
+            break
+        await link.tell(State.QUEUED, f"{place} ahead of you.")
+        await asyncio.sleep(0)
+
+    assert f"Stream closed while handling {path}\n" in caplog.text
+    assert "a-proof" not in caplog.text
+
+
 async def test_the_stream_of_a_cancelled_start_does_not_call_it_ready(
     ada: Visitor, controller: ScriptedController
 ) -> None:
@@ -253,7 +306,7 @@ async def test_a_failed_start_says_why_and_how_far_it_came(
         page = await ada.get("spawn-pending/ada")
     assert "The disk is full." in page.says()
     assert "(disk_full)" not in page.says()
-    rows = page.soup.select(".fleet-row")
+    rows = page.soup.select(".fleet-Timeline-step")
     assert [row["data-status"] for row in rows][3] == "failed"
     assert page.soup.select_one("#start").text.strip() == "Choose again"
 

@@ -3,66 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import Future
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aiohttp import web
 from hub_pages import Visitor
+from hub_starts import CPU, begin
 from jupyterhub import orm
-from scripted_controller import Link, ScriptedController, refuse
+from scripted_controller import SECRET, ScriptedController, refuse
 
 from fleet_contracts.allocations import State
 from fleet_contracts.reasons import Reason
 from fleet_hub.admission import OutcomeKind
-
-
-CPU = {"user_options": {"profile": "cpu"}}
-
-
-async def begin(
-    visitor: Visitor,
-    controller: ScriptedController,
-    body: dict[str, Any] | None = None,
-    *,
-    server: str = "",
-) -> tuple[Future[Any], Link]:
-    """Start through REST; return the answer to come, and the attended link."""
-    path = f"users/{visitor.name}/server{f's/{server}' if server else ''}"
-    answer = asyncio.ensure_future(
-        visitor.api("POST", path, CPU if body is None else body)
-    )
-    link = asyncio.ensure_future(controller.links.get())
-    await asyncio.wait([answer, link], return_when=asyncio.FIRST_COMPLETED)
-    assert link.done(), answer.result()
-    return answer, link.result()
-
-
-@pytest.fixture
-async def notebook_url() -> Any:
-    """The URL of a server that answers like a notebook server."""
-
-    async def version(_: web.Request) -> web.Response:
-        return web.json_response(
-            {"version": "2"}, headers={"X-JupyterHub-Version": "6.1.1"}
-        )
-
-    app = web.Application()
-    app.router.add_get("/{path:.*}", version)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    yield f"http://127.0.0.1:{port}"
-    await runner.cleanup()
-
-
-def tokens_of(hub: Any, name: str) -> list[orm.APIToken]:
-    """Return the valid tokens that were issued to servers of *name*."""
-    user = hub.users[name]
-    query = hub.db.query(orm.APIToken).filter_by(user_id=user.orm_user.id)
-    return [token for token in query if (token.note or "").startswith("Server at")]
+from fleet_hub.persistence import is_told
 
 
 async def test_a_start_ends_at_the_url_that_the_controller_names(
@@ -87,6 +40,29 @@ async def test_a_start_ends_at_the_url_that_the_controller_names(
     assert "PATH" not in link.ask.environment
 
 
+async def test_no_secret_of_a_start_is_in_the_hubs_log(
+    ada: Visitor,
+    controller: ScriptedController,
+    notebook_url: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither the server's token nor the Spawner's secret, at the most talkative level;
+    the same for a start that fails.
+    """
+    tokens = []
+    for outcome in (OutcomeKind.READY, OutcomeKind.FAILED):
+        answer, link = await begin(ada, controller)
+        tokens.append(link.ask.environment["JUPYTERHUB_API_TOKEN"])
+        await link.tell(State.PREPARING)
+        await link.end(outcome, "It ended.", url=notebook_url)
+        await answer
+        await ada.api("DELETE", "users/ada/server")
+
+    assert "DEBUG" in {record.levelname for record in caplog.records}
+    for secret in (*tokens, SECRET):
+        assert secret not in caplog.text
+
+
 async def test_a_refused_start_answers_with_the_sentence_and_the_code(
     ada: Visitor, controller: ScriptedController
 ) -> None:
@@ -103,100 +79,6 @@ async def test_a_refused_start_answers_with_the_sentence_and_the_code(
     assert body["message"] == "Only its owner. (isolation_too_weak)"
     assert headers["X-Fleet-Reason"] == "isolation_too_weak"
     assert controller.stops.empty()
-
-
-@pytest.mark.parametrize("hub", [{"queue_hold": 0.2}], indirect=True)
-async def test_waiting_longer_than_the_hold_parks_the_start(
-    hub: Any, ada: Visitor, controller: ScriptedController
-) -> None:
-    """The start ends with "your place is kept" and the way to the workload's own page; the
-    Hub stops nothing, though the turn came in that very moment.
-    """
-    answer, link = await begin(ada, controller)
-    await link.tell(State.QUEUED, "2 ahead of you.")
-    await link.parked.wait()
-    await controller.enter(link.ask.key, State.PLACED)
-    await link.end(OutcomeKind.PARKED, "Your place is kept.", reason=Reason.PLACE_KEPT)
-    status, body, headers = await answer
-
-    assert status == 503
-    assert body["message"] == "Your place is kept. (place_kept)"
-    assert headers["Retry-After"] == "60"
-    assert controller.stops.empty()
-    assert tokens_of(hub, "ada") == []
-    spawner = hub.users["ada"].spawner
-    assert spawner._spawn_future.exception().reason == "place_kept"
-    assert "/services/fleet/workloads/w1" in (
-        spawner._spawn_future.exception().jupyterhub_html_message
-    )
-
-
-@pytest.mark.parametrize("hub", [{"queue_hold": 0.2}], indirect=True)
-async def test_a_turn_that_comes_while_the_start_is_parked_is_taken(
-    hub: Any, ada: Visitor, controller: ScriptedController, notebook_url: str
-) -> None:
-    """The park crossed the placement on the wire: the start goes on, and says no more."""
-    answer, link = await begin(ada, controller)
-    await link.tell(State.QUEUED)
-    await link.parked.wait()
-    link.parked.clear()
-    await link.tell(State.PLACED)
-    await controller.stop()
-    await controller.start()
-    again = await controller.links.get()
-    await again.tell(State.READY)
-    await again.end(OutcomeKind.READY, url=notebook_url)
-    status, _, _ = await answer
-
-    assert status == 201
-    assert not again.parked.is_set()
-
-
-@pytest.mark.parametrize("hub", [{"queue_hold": 0.2}], indirect=True)
-async def test_a_parked_server_starts_again_without_a_body(
-    ada: Visitor, controller: ScriptedController, hub: Any, notebook_url: str
-) -> None:
-    """When its turn comes the controller starts it by REST: the last choice is used again."""
-    answer, link = await begin(ada, controller)
-    await link.tell(State.QUEUED)
-    await link.parked.wait()
-    await link.end(OutcomeKind.PARKED)
-    await answer
-
-    answer, again = await begin(ada, controller, {})
-    await again.tell(State.READY)
-    await again.end(OutcomeKind.READY, url=notebook_url)
-    status, _, _ = await answer
-
-    assert status == 201
-    assert again.ask.choice == link.ask.choice
-    assert again.ask.attempt != link.ask.attempt
-    assert again.ask.environment != link.ask.environment
-
-
-@pytest.mark.parametrize("hub", [{"queue_hold": 0.2}], indirect=True)
-async def test_an_invalid_request_changes_nothing_for_a_parked_server(
-    ada: Visitor, controller: ScriptedController, hub: Any
-) -> None:
-    """A wrong choice is refused without stopping what is there, and the controller's later
-    start still gets the last good one.
-    """
-    answer, link = await begin(ada, controller)
-    await link.tell(State.QUEUED)
-    await link.parked.wait()
-    await link.end(OutcomeKind.PARKED)
-    await answer
-    await controller.enter(link.ask.key, State.PLACED)
-
-    status, body, _ = await ada.api(
-        "POST", "users/ada/server", {"user_options": {"profil": "cpu"}}
-    )
-    assert status == 400
-    assert "option_unknown" in body["message"]
-    assert controller.stops.empty()
-
-    _, again = await begin(ada, controller, {})
-    assert again.ask.choice.profile == "cpu"
 
 
 async def test_cancelling_a_start_stops_it_at_the_controller(
@@ -280,16 +162,91 @@ async def test_the_deadline_of_a_start_has_a_sentence(
     assert key == str(link.ask.key)
 
 
-async def test_an_earlier_start_that_still_runs_is_ended_first(
+@pytest.mark.parametrize(
+    "state",
+    [State.PREPARING, State.STARTING, State.READY, State.UNKNOWN, State.STOPPING],
+)
+async def test_whatever_is_left_of_an_earlier_start_is_ended_first(
+    hub: Any, ada: Visitor, controller: ScriptedController, state: State
+) -> None:
+    """Its token was revoked when the Hub gave it up, and other options were asked for:
+    it can neither be taken over nor be mistaken for the new one.
+    """
+    user = hub.users["ada"]
+    await controller.enter(user.spawner.key, state, url="http://127.0.0.1:1")
+    _, link = await begin(ada, controller, {"user_options": {"profile": "gpu"}})
+
+    key, _ = controller.stops.get_nowait()
+    assert key == str(link.ask.key)
+    assert link.ask.choice.profile == "gpu"
+
+
+async def test_an_earlier_start_is_found_behind_a_controller_that_was_just_away(
     hub: Any, ada: Visitor, controller: ScriptedController
 ) -> None:
-    """Its token was revoked when the Hub gave it up, so it cannot be taken over."""
-    user = hub.users["ada"]
-    await controller.enter(user.spawner.key, State.READY, url="http://127.0.0.1:1")
-    _, link = await begin(ada, controller)
-    key, _ = await controller.stops.get()
+    """Not knowing is no reason to attend whatever is there."""
+    await controller.enter(
+        hub.users["ada"].spawner.key, State.READY, url="http://127.0.0.1:1"
+    )
+    controller.away = 2
+    await begin(ada, controller)
 
+    assert controller.away == 0
+    assert not controller.stops.empty()
+
+
+@pytest.mark.parametrize("hub", [{"controller_patience": 0.3}], indirect=True)
+async def test_pressing_start_while_the_controller_is_away_costs_no_place(
+    hub: Any, ada: Visitor, controller: ScriptedController
+) -> None:
+    """The user reads that nobody answers, and nothing is stopped when somebody does."""
+    await controller.enter(hub.users["ada"].spawner.key, State.QUEUED)
+    controller.away = 1000
+    status, body, _ = await ada.api("POST", "users/ada/server", CPU)
+    controller.away = 0
+
+    assert status == 503
+    assert body["message"].endswith("(controller_unreachable)")
+    assert controller.stops.empty()
+    assert await is_told(str(hub.users["ada"].spawner.key), within_seconds=0)
+    assert controller.links.empty()
+
+
+async def test_a_place_that_is_held_for_this_start_is_taken(
+    hub: Any, ada: Visitor, controller: ScriptedController
+) -> None:
+    """Nothing was launched for it yet, so there is nothing to end."""
+    await controller.enter(hub.users["ada"].spawner.key, State.PLACED)
+    await begin(ada, controller)
+
+    assert controller.stops.empty()
+
+
+@pytest.mark.parametrize("hub", [{"stop_wait": 0.1}], indirect=True)
+async def test_a_stop_that_the_controller_missed_is_told_before_the_next_start(
+    hub: Any, ada: Visitor, controller: ScriptedController, notebook_url: str
+) -> None:
+    """The Hub's stop does not hang on a controller that is away; it hears of it when it
+    is back, and never takes it for the end of what was started since.
+    """
+    answer, link = await begin(ada, controller)
+    await link.tell(State.READY)
+    await link.end(OutcomeKind.READY, url=notebook_url)
+    await answer
+    await controller.stop()
+    status, _, _ = await ada.api("DELETE", "users/ada/server")
+    assert status in {202, 204}
+    spawner = hub.users["ada"].spawner
+    while spawner.pending:
+        await asyncio.wait([spawner._stop_future])
+
+    await controller.start()
+    _, second = await begin(ada, controller)
+    key, _ = controller.stops.get_nowait()
     assert key == str(link.ask.key)
+    assert second.ask.attempt != link.ask.attempt
+    assert controller.stops.empty()
+    assert await is_told(key, within_seconds=0)
 
 
 async def test_old_tokens_are_revoked_before_a_start_and_after_a_stop(
@@ -312,6 +269,43 @@ async def test_old_tokens_are_revoked_before_a_start_and_after_a_stop(
     user.spawner.clear_state()  # as after a restart of the Hub
     await user.stop()
     assert orm.APIToken.find(hub.db, fresh) is None
+
+
+async def test_a_server_that_waits_to_be_opened_is_reported_on(
+    hub: Any, ada: Visitor, controller: ScriptedController, notebook_url: str
+) -> None:
+    """At each poll the Hub says whether anybody came: by a browser's visit, or by what
+    the server reports; what it does while it starts does not count.
+    """
+    answer, link = await begin(ada, controller)
+    await link.tell(State.READY)
+    await link.end(OutcomeKind.READY, url=notebook_url)
+    await answer
+    spawner = hub.users["ada"].spawner
+    ready = datetime.now(UTC)
+    known = controller.servers[str(link.ask.key)]
+
+    assert await spawner.poll() is None
+    assert controller.opened.empty()
+
+    known.unopened_since = ready
+    spawner.orm_spawner.last_activity = (ready + timedelta(seconds=5)).replace(
+        tzinfo=None
+    )
+    assert await spawner.poll() is None
+    assert await controller.opened.get() is False
+
+    spawner.orm_spawner.last_activity = (ready + timedelta(seconds=70)).replace(
+        tzinfo=None
+    )
+    assert await spawner.poll() is None
+    assert await controller.opened.get() is True
+
+    spawner.orm_spawner.last_activity = None
+    owner, client = hub.users["ada"].orm_user, spawner.oauth_client_id
+    orm.APIToken.new(user=owner, client_id=client, scopes=["read:users:name!user"])
+    assert await spawner.poll() is None
+    assert await controller.opened.get() is True
 
 
 async def test_validation_judges_the_server_s_owner_not_the_caller(

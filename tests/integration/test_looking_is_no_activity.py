@@ -17,7 +17,7 @@ from plain_hub import REPOSITORY, PlainHub, plain_hub, proxy_command
 
 pytestmark = [
     pytest.mark.hub,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(
         proxy_command() is None or shutil.which("node") is None,
         reason="configurable-http-proxy is not installed (npm ci)",

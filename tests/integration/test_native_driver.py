@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from native_machine import (
 )
 from notebook_client import Kernel, NotebookServer, type_into_terminal
 from other_agent import OtherAgent
+from patience import PATIENCE
 from small_environments import make_wheel
 from tornado.httpclient import HTTPClientError
 
@@ -304,7 +306,7 @@ async def test_the_hub_hears_of_activity_from_inside(machine: Machine) -> None:
     """The Hub's own variables pass through."""
     await machine.start()
 
-    await asyncio.wait_for(machine.hub.heard.wait(), 60)
+    await asyncio.wait_for(machine.hub.heard.wait(), PATIENCE)
 
     assert "" in machine.hub.activity[0]["servers"]
 
@@ -332,9 +334,10 @@ def _server_of(handle: Handle) -> int:
     children = Path("/proc").glob("[0-9]*/stat")
     first = handle.data["first"][0]
     for stat in children:
-        fields = stat.read_text().rpartition(")")[2].split()
-        if int(fields[1]) == first:
-            return int(stat.parent.name)
+        with suppress(OSError):  # it may have ended since it was listed
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == first:
+                return int(stat.parent.name)
     raise AssertionError("the server is gone")
 
 

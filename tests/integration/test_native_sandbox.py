@@ -25,7 +25,7 @@ from native_machine import TOKEN, a_notebook
 from notebook_client import Kernel, NotebookServer
 from other_agent import NOBODY, OtherAgent
 
-from fleet_agent.drivers.native.identities import UidRange
+from fleet_agent.drivers.common.accounts import UidRange
 from fleet_agent.drivers.native.inside.landlock import can_scope
 
 

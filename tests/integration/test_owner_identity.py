@@ -21,7 +21,7 @@ from fleet_lab.identity import REFUSAL
 
 pytestmark = [
     pytest.mark.hub,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(
         proxy_command() is None or shutil.which("node") is None,
         reason="configurable-http-proxy is not installed (npm ci)",

@@ -7,21 +7,18 @@ import json
 from pathlib import Path
 
 import pytest
+from attended_start import AttendedStart
 from fleet_controller import an_ask
-from fleet_service import (
-    AttendedStart,
-    CommandProcess,
-    ScriptedAgent,
-    Service,
-    SmallHub,
-    a_service,
-)
+from fleet_service import Service, a_service
+from scripted_agent import ScriptedAgent
+from service_process import CommandProcess
+from small_hub import SmallHub
 
-from fleet_contracts.protocol import AgentEvent
+from fleet_contracts.protocol import AgentEvent, Welcome
 from fleet_hub.admission import OutcomeKind
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 
 async def test_from_asking_to_ready_to_stopped(tmp_path: Path) -> None:
@@ -41,7 +38,7 @@ async def test_from_asking_to_ready_to_stopped(tmp_path: Path) -> None:
         assert status["state"] == "ready"
         assert status["holds"] is True
         stopped = await service.json(
-            "internal/servers/1-1/stop?wait=10", method="POST", body={"by": "user"}
+            "internal/servers/1-1/stop?wait=60", method="POST", body={"by": "user"}
         )
         assert stopped["state"] == "stopped"
         assert stopped["holds"] is False
@@ -112,7 +109,7 @@ async def test_the_timeline_answers_within_a_moment_of_the_change(
         assert same.code == 304
 
         poll = asyncio.create_task(
-            service.fetch("api/timeline?wait=20", token=token, headers=tag)
+            service.fetch("api/timeline?wait=60", token=token, headers=tag)
         )
         await agent.report(launch, AgentEvent.ACCEPTED)
         changed = json.loads((await poll).body)
@@ -132,8 +129,39 @@ async def test_a_revoked_timeline_token_reads_nothing(tmp_path: Path) -> None:
         token = "Fleet " + environment["JUPYTERHUB_FLEET_TIMELINE_TOKEN"]
         assert (await service.fetch("api/timeline", token=token)).code == 200
         view = "Fleet " + (await service.status())["view_token"]
-        await service.json("internal/servers/1-1/stop?wait=10", method="POST", body={})
+        await service.json("internal/servers/1-1/stop?wait=60", method="POST", body={})
         assert (await service.fetch("api/timeline", token=token)).code == 401
         assert (await service.fetch("api/timeline", token=view)).code == 200
         assert (await service.fetch("api/timeline", token=view + "0")).code == 401
+        await agent.hang_up()
+
+
+async def test_who_knows_some_events_is_sent_the_later_ones_alone(
+    tmp_path: Path,
+) -> None:
+    """A long timeline is not sent anew with each entry; the tag is that of the whole."""
+    async with a_service(tmp_path) as service:
+        service.hub.add_user("alice")
+        start = await AttendedStart(service, an_ask()).open()
+        await start.until("waiting")
+
+        whole = await service.fetch("internal/servers/1-1/timeline")
+        later = await service.fetch("internal/servers/1-1/timeline?after=1")
+
+        assert [event["seq"] for event in json.loads(whole.body)["events"]] == [1, 2]
+        assert [event["seq"] for event in json.loads(later.body)["events"]] == [2]
+        assert later.headers["Etag"] == whole.headers["Etag"]
+
+
+@pytest.mark.parametrize(("silence_seconds", "most"), [(3, 1.0), (30, 10.0)])
+async def test_agents_speak_often_enough_that_one_late_word_is_no_silence(
+    tmp_path: Path, silence_seconds: int, most: float
+) -> None:
+    """However short a silence an admin lets pass; else links would end all the time."""
+    settings = json.dumps({"silence_seconds": silence_seconds})
+    async with a_service(tmp_path, JUPYTERHUB_FLEET_SETTINGS=settings) as service:
+        agent = ScriptedAgent(service, await service.enrol())
+        await agent.connect()
+        [welcome] = [item for item in agent.heard if isinstance(item, Welcome)]
+        assert welcome.heartbeat_seconds == most
         await agent.hang_up()

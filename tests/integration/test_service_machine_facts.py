@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from attended_start import AttendedStart
 from fleet_controller import an_ask, some_capabilities
-from fleet_service import AttendedStart, ScriptedAgent, Service, a_service
+from fleet_service import Service, a_service
+from scripted_agent import ScriptedAgent
 
 from fleet_contracts.capabilities import Origin
 from fleet_contracts.protocol import CapabilitiesChanged, Redetect
 from fleet_hub.admission import OutcomeKind
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 
 @pytest_asyncio.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pwd
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -13,9 +15,11 @@ from urllib.parse import urlencode
 
 import pytest
 import pytest_asyncio
+from attended_start import AttendedStart
 from fleet_controller import an_ask
-from fleet_service import AttendedStart, ScriptedAgent, Service, a_service
+from fleet_service import Service, a_service
 from rich_machine import a_rich_picture, a_usage
+from scripted_agent import ScriptedAgent
 from service_browser import Browser
 
 from fleet_contracts.protocol import CapabilitiesChanged, Heartbeat, Redetect
@@ -23,7 +27,7 @@ from fleet_hub.admission import OutcomeKind
 from fleet_hub.cli import main
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 HOSTILE = "<script>alert('x')</script>\x1b[2J"
 
@@ -64,7 +68,9 @@ async def test_an_owner_walks_from_the_index_to_another_look(service: Service) -
     browser = Browser(service, "alice")
     _, index = await browser.visit("")
     assert f'href="{"/services/fleet/"}machines"' in index
-    code, page = await browser.visit("machines")
+    _, listed = await browser.visit("machines")
+    assert f'href="{"/services/fleet/"}machines/box"' in listed
+    code, page = await browser.visit("machines/box")
     assert code == 200
     for words in (
         "online for",
@@ -105,7 +111,7 @@ async def test_a_machine_that_is_away_says_so(service: Service) -> None:
     agent = await a_machine(service)
     await agent.hang_up()
     browser = Browser(service, "alice")
-    _, page = await browser.visit("machines")
+    _, page = await browser.visit("machines/box")
     assert "offline for" in page
     proof = re.search(r'name="_xsrf" value="([^"]+)"', page)
     assert proof is not None
@@ -129,19 +135,25 @@ async def test_everybody_sees_the_machines_that_are_theirs(service: Service) -> 
     assert "alices-box" in page
     assert "carols-box" not in page
     browser = Browser(service, "bob")
-    _, page = await browser.visit("machines?asked=carols-box")
+    _, page = await browser.visit("machines?q=carols-box")
+    assert "Nothing here matches “carols-box”." in page
+    _, page = await browser.visit("machines")
     assert "You own no machine of this fleet." in page
     assert "-box" not in page
+    hidden, missing = await browser.visit("machines/carols-box")
+    assert (hidden, missing) == await browser.visit("machines/no-such-box")
+    assert hidden == 404
 
 
 async def test_a_hostile_machine_stays_text_on_the_page(service: Service) -> None:
     """Whatever a tool prints, no markup of it reaches the browser."""
     agent = await a_machine(service, text=HOSTILE)
-    _, page = await Browser(service, "root").visit("machines")
-    assert "alert(" in page
-    assert "<script>alert" not in page
-    assert "\x1b" not in page
-    assert page.count("<script") == 1, "the service's own, and no other"
+    for path in ("machines", "machines/box"):
+        _, page = await Browser(service, "root").visit(path)
+        assert "alert(" in page
+        assert "<script>alert" not in page
+        assert "\x1b" not in page
+        assert page.count("<script") == 1, "the service's own, and no other"
     await agent.hang_up()
 
 
@@ -152,7 +164,7 @@ async def test_the_page_shows_what_a_machine_holds(service: Service) -> None:
     start = await AttendedStart(service, an_ask()).open()
     assert (await start.ended()).kind is OutcomeKind.READY
     workload = (await service.status())["workload"]
-    _, page = await Browser(service, "alice").visit("machines")
+    _, page = await Browser(service, "alice").visit("machines/box")
     assert f"workloads/{workload}" in page
     assert "server “default” of alice, ready: 1 core, 1.0 GiB" in unescape(page)
     await agent.hang_up()
@@ -166,7 +178,7 @@ async def test_an_observation_of_a_heartbeat_is_on_the_page(service: Service) ->
         await agent.say(Heartbeat(sent_at=datetime.now(UTC), usage=told))
     await agent.settle()
     assert agent.link is not None
-    _, page = await Browser(service, "alice").visit("machines")
+    _, page = await Browser(service, "alice").visit("machines/box")
     assert "memory free 123 MiB" in page
     assert "memory free 559 MiB" not in page
     await agent.hang_up()
@@ -212,6 +224,9 @@ async def test_a_machine_is_asked_from_a_terminal(
     await agent.until(
         lambda: any(isinstance(message, Redetect) for message in agent.heard)
     )
+    entries = (await service.json("internal/audit?target=box"))["entries"]
+    asked = pwd.getpwuid(os.getuid()).pw_name
+    assert [e["actor"] for e in entries if "look" in e["action"]] == [asked]
     await agent.hang_up()
     assert await command(service, "redetect", "box") == 1
     assert "offline" in capsys.readouterr().err

@@ -8,38 +8,33 @@ import signal
 from pathlib import Path
 
 import pytest
+from attended_start import AttendedStart
 from fleet_controller import an_ask
-from fleet_service import (
-    SECRET,
-    AttendedStart,
-    ScriptedAgent,
-    Service,
-    ServiceProcess,
-    SmallHub,
-    a_service,
-)
+from fleet_service import Service, a_service
+from patience import PATIENCE
+from scripted_agent import ScriptedAgent
+from service_process import ServiceProcess
+from small_hub import SECRET, SmallHub
 
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.timeline import Progress
 from fleet_hub.admission import OutcomeKind
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 
 async def reconnected(agent: ScriptedAgent) -> None:
     """Dial again after the controller was killed, as agents do."""
     await agent.gone()
     await agent.connect()
-    await agent.until(
-        lambda: any(message.type == "welcome" for message in agent.heard[-4:])
-    )
+    assert agent.link is not None, agent.heard[-1:]
 
 
 async def ended(process: ServiceProcess) -> int:
     """Return the exit status; a process that does not end is killed."""
     try:
-        return await asyncio.to_thread(process.wait, 60)
+        return await asyncio.to_thread(process.wait, PATIENCE)
     finally:
         if process.poll() is None:
             process.kill()
@@ -48,7 +43,7 @@ async def ended(process: ServiceProcess) -> int:
 
 async def holds(service: Service, key: str) -> None:
     """Return once the server *key* holds a machine."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not (await service.status(key))["holds"]:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.01)
 
@@ -80,7 +75,7 @@ async def test_a_kill_while_several_wait_keeps_the_order_of_the_line(
         held = 1
         for server in (3, 2, 4):
             await service.json(
-                f"internal/servers/1-{held}/stop?wait=10", method="POST", body={}
+                f"internal/servers/1-{held}/stop?wait=60", method="POST", body={}
             )
             assert (await again[server].ended()).kind is OutcomeKind.READY
             held = server
@@ -102,7 +97,7 @@ async def test_a_hub_that_dies_while_it_waits_is_asked_when_the_turn_comes(
         await second.until("waiting")
         second.close()
         await service.hub.close()
-        await service.json("internal/servers/1-1/stop?wait=5", method="POST", body={})
+        await service.json("internal/servers/1-1/stop?wait=60", method="POST", body={})
         await holds(service, "1-2")
         assert len(agent.launches) == 1
         service.hub.listen()
@@ -215,7 +210,7 @@ async def test_a_kill_while_stopping_still_ends_it(tmp_path: Path) -> None:
         await service.kill_child()
         assert (await service.status())["holds"] is True
         agent.is_automatic = True
-        ended = asyncio.create_task(service.status(query="?wait=20&until=settled"))
+        ended = asyncio.create_task(service.status(query="?wait=60&until=settled"))
         await reconnected(agent)
         assert (await ended)["state"] == "stopped"
         stops = [message for message in agent.heard if message.type == "stop"]
@@ -235,7 +230,7 @@ async def test_a_place_that_waits_for_its_claim_survives(tmp_path: Path) -> None
         await second.until("waiting")
         await second.park()
         await service.hub.close()
-        await service.json("internal/servers/1-1/stop?wait=5", method="POST", body={})
+        await service.json("internal/servers/1-1/stop?wait=60", method="POST", body={})
         await holds(service, "1-2")
         await service.kill_child()
         assert (await service.status("1-2"))["holds"] is True
@@ -256,8 +251,8 @@ async def test_the_death_of_the_supervisor_takes_the_controller_along(
         child = service.child()
         assert service.process is not None
         service.process.kill()
-        await asyncio.to_thread(service.process.wait, 10)
-        async with asyncio.timeout(10):
+        await asyncio.to_thread(service.process.wait, PATIENCE)
+        async with asyncio.timeout(PATIENCE):
             while not _is_gone(child):  # noqa: ASYNC110 - no child of ours
                 await asyncio.sleep(0.01)
         await service.start()
@@ -277,11 +272,11 @@ async def test_a_signal_ends_it_quickly_and_frees_the_store(tmp_path: Path) -> N
     async with a_service(tmp_path) as service:
         agent = ScriptedAgent(service, await service.enrol())
         await agent.connect()
-        assert await asyncio.wait_for(service.stop(), 5) == 0
+        assert await service.stop() == 0
         assert service.process is not None
         await service.start()
         os.kill(service.process.pid, signal.SIGTERM)
-        assert await asyncio.to_thread(service.process.wait, 5) == 0
+        assert await asyncio.to_thread(service.process.wait, PATIENCE) == 0
 
 
 async def test_a_second_controller_refuses_to_write(tmp_path: Path) -> None:
@@ -305,6 +300,23 @@ async def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
         text = second.log.read_text()
         assert f"port {service.port} on 127.0.0.1 is in use" in text
         assert "Traceback" not in text
+
+
+async def test_a_wrong_setting_is_a_clear_error(tmp_path: Path) -> None:
+    """It says which; starting again and again would mend nothing."""
+    hub = SmallHub()
+    hub.listen()
+    service = Service(
+        tmp_path, hub, JUPYTERHUB_FLEET_SETTINGS='{"open_seconds": "soon"}'
+    )
+    process = service.spawn()
+    try:
+        assert await ended(process) == 3
+    finally:
+        await hub.close()
+    text = service.log.read_text()
+    assert "a wrong setting: The 'open_seconds' trait" in text
+    assert "Traceback" not in text
 
 
 @pytest.mark.parametrize("content", [b"nonsense " * 1000, b"SQLite format 3\0" * 40])

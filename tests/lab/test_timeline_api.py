@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 import pytest
+from jupyter_server.auth import User
+from patience import PATIENCE
 
 
 def told(response: Any) -> dict[str, Any]:
@@ -83,6 +85,34 @@ async def test_who_is_not_authorized_is_refused(
     assert controller.requests == []
 
 
+@pytest.mark.parametrize(
+    ("visitor", "code"),
+    [
+        ({"kind": "user", "name": "ada"}, 200),
+        ({"kind": "user", "name": "eve"}, 403),
+        ({"kind": "user", "name": "root", "admin": True}, 200),
+    ],
+)
+async def test_a_shared_server_tells_its_timeline_to_its_owner_alone(
+    lab: Any, timeline: Any, controller: Any, visitor: dict[str, Any], code: int
+) -> None:
+    """Whoever else may use the server is refused before anything is asked."""
+
+    async def known(handler: Any) -> Any:
+        # What JupyterHub's identity provider answers for each request.
+        user = User(username=visitor["name"])
+        user.hub_user = visitor  # type: ignore[attr-defined]
+        handler._jupyter_current_user = user
+        return user
+
+    lab.identity_provider.get_user = known
+
+    response = await timeline()
+
+    assert response.code == code
+    assert bool(controller.requests) is (code == 200)
+
+
 async def test_looking_is_no_activity(lab: Any, timeline: Any) -> None:
     """A panel that asks leaves the server's last activity where it was."""
     before = lab.web_app.last_activity()
@@ -114,7 +144,7 @@ async def test_news_arrive_while_waiting(
     waiting = asyncio.ensure_future(
         timeline(etag=known.headers["ETag"], after="1", wait="10")
     )
-    await asyncio.wait_for(controller.polled.wait(), 10)
+    await asyncio.wait_for(controller.polled.wait(), PATIENCE)
     event = {**controller.document["events"][0], "seq": 2, "kind": "ready"}
     document = controller.document
     controller.say({**document, "events": [*document["events"], event]})
@@ -132,7 +162,7 @@ async def test_many_panels_share_one_long_poll(
     """Ten waiting tabs cost the controller one waiting connection."""
     await timeline()
     tabs = [asyncio.ensure_future(timeline(after="1", wait="10")) for _ in range(10)]
-    await asyncio.wait_for(controller.polled.wait(), 10)
+    await asyncio.wait_for(controller.polled.wait(), PATIENCE)
     event = {**controller.document["events"][0], "seq": 2}
     controller.say({**controller.document, "events": [event]})
 

@@ -40,7 +40,7 @@ from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.decisions import Placement, Wait
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import MachineState, Waiting
-from fleet_hub.scheduling.telling import waits
+from fleet_hub.scheduling.telling import acknowledge, waits
 from fleet_hub.scheduling.turns import NOTICEABLE_SECONDS
 
 
@@ -122,6 +122,8 @@ class FleetUnderFire(RuleBasedStateMachine):
         self.running: dict[str, Placement] = {}
         self.promised: dict[str, float] = {}
         self.broken: Counter[str] = Counter()
+        self.fenced: set[str] = set()
+        """What was started behind a fence that held."""
         self.numbers = 0
         self.told: dict[str, Wait] = {}
 
@@ -158,6 +160,8 @@ class FleetUnderFire(RuleBasedStateMachine):
                     rejections=rejections,
                 )
             )
+            # What this leaves unfinished has to stand back for the next request.
+            self.decide_a_little()
         self.decide()
 
     @precondition(lambda self: self.running)
@@ -221,6 +225,15 @@ class FleetUnderFire(RuleBasedStateMachine):
         self.put(replace(old, facts=facts))
 
     @precondition(lambda self: self.machines)
+    @rule(data=st.data(), fenced=st.booleans())
+    def change_fence(self, data: st.DataObject, *, fenced: bool) -> None:
+        """A machine's fence was seen to hold, or is in doubt again."""
+        name = data.draw(st.sampled_from(sorted(self.machines)))
+        old = self.machines[name]
+        facts = old.facts.model_copy(update={"metal_fenced": fenced})
+        self.put(replace(old, facts=facts))
+
+    @precondition(lambda self: self.machines)
     @rule(data=st.data())
     def repeat_news(self, data: st.DataObject) -> None:
         """A machine's state is told again; nothing changes."""
@@ -262,13 +275,11 @@ class FleetUnderFire(RuleBasedStateMachine):
         raise AssertionError("the engine asks to be called for ever")
 
     def decide(self) -> None:
-        """Let the engine decide, carry it out, and note what it promised."""
-        plan = self.planner.decide(self.now)
-        for placement in plan.placements:
-            self.carry_out(placement)
-        for refusal in plan.refusals:
-            self.promised.pop(refusal.workload, None)
+        """Let the engine decide in small goes, carry it out, and note its promises."""
+        while self.decide_a_little():
+            pass
         told = {wait.workload: wait for wait in waits(self.planner)}
+        acknowledge(self.planner, told.values())
         for workload, wait in told.items():
             before = self.promised.pop(workload, None)
             later = before is not None and (
@@ -283,6 +294,15 @@ class FleetUnderFire(RuleBasedStateMachine):
                 self.promised[workload] = wait.no_later_than
         self.told = told
 
+    def decide_a_little(self) -> bool:
+        """Let the engine take some turns; return whether it has more to do."""
+        plan = self.planner.decide(self.now, most_turns=3)
+        for placement in plan.placements:
+            self.carry_out(placement)
+        for refusal in plan.refusals:
+            self.promised.pop(refusal.workload, None)
+        return plan.is_unfinished
+
     def carry_out(self, placement: Placement) -> None:
         """The machine takes the placement."""
         entry = self.planner.fleet.entries[placement.machine]
@@ -290,6 +310,12 @@ class FleetUnderFire(RuleBasedStateMachine):
         if promise is not None:
             assert self.now <= promise + NOTICEABLE_SECONDS, "started later than said"
         old = self.machines[placement.machine]
+        if old.facts.os == "darwin" and old.facts.metal_fenced:
+            self.fenced.add(placement.workload)
+        elif old.facts.os == "darwin" and placement.resources.metal:
+            # Whatever is native there may compute on the GPU.
+            natives = [item for item in old.held if item.driver is DriverName.NATIVE]
+            assert not natives, "started beside what is not known to be fenced"
         self.machines[placement.machine] = replace(
             old, held=(*old.held, entry.allocations[placement.workload])
         )
@@ -315,7 +341,8 @@ class FleetUnderFire(RuleBasedStateMachine):
             for item in state.held:
                 native = item.driver is DriverName.NATIVE
                 assert not native or item.owner == state.owner
-                assert not native or state.facts.os != "darwin" or item.resources.metal
+                if native and state.facts.os == "darwin":
+                    assert item.resources.metal or item.workload in self.fenced
 
     @invariant()
     def the_engine_counts_as_the_world_does(self) -> None:
@@ -358,7 +385,7 @@ class FleetUnderFire(RuleBasedStateMachine):
 
 
 # So many steps take minutes on a busy machine.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(7200)
 
 STEPS = int(os.environ.get("FLEET_PROPERTY_STEPS", "5000"))
 FleetUnderFire.TestCase.settings = settings(

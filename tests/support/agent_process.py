@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-
-PATIENCE = 40.0
+from patience import PATIENCE
 
 
 class AgentProcess:
@@ -27,6 +26,8 @@ class AgentProcess:
             "owner": "olivia",
             "simulation": {},
         }
+        self.program: tuple[str, ...] = ("-m", "fleet_agent.cli")
+        """What Python runs as the agent."""
         self.log = folder.parent / f"{folder.name}.log"
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(mode=0o700)
@@ -47,8 +48,7 @@ class AgentProcess:
             self._process = subprocess.Popen(
                 [
                     sys.executable,
-                    "-m",
-                    "fleet_agent.cli",
+                    *self.program,
                     "run",
                     f"--state-dir={self.folder}",
                     f"--controller={self.controller}",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from patience import PATIENCE
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application
@@ -14,6 +15,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from fleet_contracts.base import Message
 from fleet_contracts.protocol import (
+    PROTOCOL,
     Acknowledge,
     AgentEvent,
     Forget,
@@ -31,10 +33,6 @@ from fleet_contracts.protocol import (
 from fleet_contracts.workloads import WorkloadSpec
 
 
-PATIENCE = 40.0
-"""Seconds for anything that must happen."""
-
-
 class ControllerPeer:
     """Welcomes agents, remembers all that they say, and says what a test wants."""
 
@@ -42,8 +40,13 @@ class ControllerPeer:
         """Accept agents that know *token*."""
         self.token = token
         self.acknowledges = True
+        self.may_welcome = asyncio.Event()
+        """Set, unless a test wants an agent to wait for its welcome."""
+        self.may_welcome.set()
         self.goodbye: Goodbye | None = None
-        self.welcome = Welcome(protocol=1, machine="testbox", heartbeat_seconds=0.2)
+        self.welcome = Welcome(
+            protocol=PROTOCOL, machine="testbox", heartbeat_seconds=0.2
+        )
         self.hellos: list[Hello] = []
         self.heard: list[Any] = []
         self.inventories: list[list[InventoryItem]] = []
@@ -164,6 +167,7 @@ class ControllerPeer:
         if isinstance(message, Hello):
             self.hellos.append(message)
             self._links.append(link)
+            await self.may_welcome.wait()
             link.say(self.goodbye or self.welcome)
         elif isinstance(message, Inventory):
             link.items.extend(message.items)

@@ -15,111 +15,37 @@ the controller's own long polls where they exist, else a condition looked at oft
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import psutil
 import requests
-from plain_hub import free_port, proxy_command
-
-
-PATIENCE = 120.0
-LOOK_SECONDS = 0.05
-ADMIN_TOKEN = "test-admin-token-of-the-fleet-harness"
-
-CATALOG = f"""
-classes:
-  - {{name: small, title: Small, description: "Little.", cpu: 0.1, memory: 64M}}
-  - {{name: whole, title: Whole, description: "All cores.", cpu: {os.cpu_count()}, memory: 64M}}
-runtimes:
-  - {{name: pretend, title: Pretended, accelerators: [cpu], ref: pretended}}
-profiles:
-  - {{name: one, title: One, description: "A small one.", classes: [small], runtimes: [pretend]}}
-  - {{name: all, title: All, description: "The whole machine.", classes: [whole], runtimes: [pretend]}}
-  - {{name: both, title: Both, description: "Small or whole.", classes: [small, whole], runtimes: [pretend]}}
-"""
-"""What simulated machines serve: ``one`` fits often, ``all`` once per machine."""
-
-UNHEARD = {
-    *("offline", "no_machines", "controller_recovering"),
-    *("capabilities_unknown", "not_evaluated_yet"),
-}
-"""Reasons that only say that a machine has not spoken yet."""
-
-CONFIG = """
-from fleet_hub import configure
-
-c = get_config()
-configure(c, catalog={catalog!r})
-c.JupyterHub.authenticator_class = "dummy"
-c.Authenticator.allow_all = True
-c.Authenticator.admin_users = {{"admin"}}
-c.JupyterHub.services.append({{"name": "harness", "api_token": {token!r}}})
-c.JupyterHub.load_roles.append({{
-    "name": "harness",
-    "services": ["harness"],
-    "scopes": [
-        "admin:users", "admin:servers", "tokens", "access:servers", "list:users",
-        "groups", "proxy", "read:services",
-    ],
-}})
-c.FleetSpawner.queue_hold = {queue_hold}
-{more}
-"""
-
-_Value = TypeVar("_Value")
-
-
-class NotInTimeError(AssertionError):
-    """What was waited for did not happen."""
-
-
-def wait_until(
-    look: Callable[[], _Value], what: str, *, patience: float = PATIENCE
-) -> _Value:
-    """Return the first truthy answer of *look*.
-
-    Raises:
-        NotInTimeError: there was none within *patience* seconds.
-    """
-    deadline = time.monotonic() + patience
-    while True:
-        answer = look()
-        if answer:
-            return answer
-        if time.monotonic() > deadline:
-            raise NotInTimeError(
-                f"not within {patience:.0f} s: {what}; last: {answer!r}"
-            )
-        time.sleep(LOOK_SECONDS)
-
-
-@dataclass(kw_only=True)
-class Machine:
-    """One enrolled machine and its agent's process."""
-
-    name: str
-    owner: str
-    folder: Path
-    settings: dict[str, Any]
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int:
-        """The agent's process id."""
-        assert self.process is not None
-        return self.process.pid
+from command_lines import command_line
+from fleet_parts import (
+    ADMIN_TOKEN,
+    CATALOG,
+    CONFIG,
+    PATIENCE,
+    Machine,
+    NotInTimeError,
+    Seen,
+    answers,
+    events,
+    hub_environment,
+    key_in,
+    logged_in,
+    missing,  # noqa: F401 - asked for here
+    server_path,
+    tells_of_a_machine,
+    wait_until,
+)
+from patience import free_port
 
 
 @dataclass(kw_only=True)
@@ -128,6 +54,10 @@ class Fleet:
 
     folder: Path
     queue_hold: float = 60
+    slow_spawn_timeout: float = 10
+    """How long the Hub lets a start go on before it answers who asked for it."""
+    host: str = "127.0.0.1"
+    """Where the proxy listens."""
     catalog: str | None = CATALOG
     more_config: str = ""
     public_port: int = field(default_factory=free_port)
@@ -137,7 +67,7 @@ class Fleet:
     machines: dict[str, Machine] = field(default_factory=dict)
     _hub: subprocess.Popen[bytes] | None = None
     _tokens: dict[str, str] = field(default_factory=dict)
-    _seen: dict[int, float] = field(default_factory=dict)
+    _seen: Seen = field(default_factory=Seen)
 
     # ------------------------------------------------------------- start and end
 
@@ -160,7 +90,7 @@ class Fleet:
     @property
     def url(self) -> str:
         """What people open."""
-        return f"http://127.0.0.1:{self.public_port}"
+        return f"http://{self.host}:{self.public_port}"
 
     @property
     def service(self) -> str:
@@ -185,6 +115,7 @@ class Fleet:
                 catalog=self._catalog_file(),
                 token=ADMIN_TOKEN,
                 queue_hold=self.queue_hold,
+                slow_spawn_timeout=self.slow_spawn_timeout,
                 more=self.more_config,
             )
         )
@@ -197,7 +128,7 @@ class Fleet:
                     f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{self.proxy_port}",
                 ],
                 cwd=self.folder,
-                env=self._environment(),
+                env=hub_environment(self.data, self.controller_port),
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -214,14 +145,15 @@ class Fleet:
         controller = self.controller_processes()
         self._hub.kill()
         self._hub.wait()
-        psutil.wait_procs(controller, timeout=10)
+        _, alive = psutil.wait_procs(controller, timeout=PATIENCE)
+        assert not alive
 
     def end_hub(self) -> None:
         """Have the Hub shut down in order."""
         self._remember()
         assert self._hub is not None
         self._hub.terminate()
-        self._hub.wait(30)
+        self._hub.wait(PATIENCE)
 
     def kill_controller(self) -> None:
         """Kill the controller; its supervisor starts the next one at once."""
@@ -238,7 +170,7 @@ class Fleet:
 
     def wait_for_controller(self) -> None:
         """Wait until the controller answers."""
-        wait_until(lambda: _answers(f"{self.service}health"), "the controller is up")
+        wait_until(lambda: answers(f"{self.service}health"), "the controller is up")
 
     def controller_processes(self) -> list[psutil.Process]:
         """Return the supervisor and the controller, the latter last."""
@@ -247,7 +179,7 @@ class Fleet:
             return [
                 process
                 for process in psutil.Process(self._hub.pid).children(recursive=True)
-                if "fleet_hub.service" in " ".join(process.cmdline())
+                if "fleet_hub.service" in command_line(process)
             ]
         return []
 
@@ -261,7 +193,9 @@ class Fleet:
             self._hub.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._hub.wait(20)
-        self._kill_what_is_left()
+        self._seen.kill(self.folder)
+        for root in self._roots():
+            root.wait()
 
     # ------------------------------------------------------------------ machines
 
@@ -293,28 +227,75 @@ class Fleet:
         self.machines[name] = machine
         if start:
             self.start_agent(name)
-            self.wait_for_machine(owner)
+            self.wait_for_agent(name)
         return machine
+
+    def join_machine(
+        self,
+        name: str,
+        *,
+        owner: str,
+        inside: Sequence[str],
+        settings: dict[str, Any] | None = None,
+        start: bool = True,
+    ) -> Machine:
+        """Enrol another machine by its own command, and start its agent there."""
+        code = self.controller("POST", "codes", json={"name": name, "owner": owner})
+        folder = self.folder / f"agent-{name}"
+        subprocess.run(
+            [
+                *(*inside, sys.executable, "-m", "fleet_agent.cli", "enrol"),
+                *("--controller", f"{self.url}/services/fleet/"),
+                *("--code", code["code"], "--state-dir", str(folder)),
+                "--trusted-network",
+            ],
+            check=True,
+            timeout=PATIENCE,
+        )
+        machine = Machine(
+            name=name,
+            owner=owner,
+            folder=folder,
+            settings=settings or {"drivers": ["simulation"]},
+            inside=tuple(inside),
+        )
+        self.machines[name] = machine
+        if start:
+            self.start_agent(name)
+            self.wait_for_agent(name)
+        return machine
+
+    def wait_for_agent(self, name: str) -> None:
+        """Wait until the agent of this very machine is heard, and its machine known."""
+        wait_until(lambda: self._link(name) == (True, True), f"{name} is linked")
+        self.wait_for_machine(self.machines[name].owner)
+
+    def wait_until_away(self, name: str) -> None:
+        """Wait until a killed agent's link, which lives on a moment, is known to be over."""
+        wait_until(lambda: not self._link(name)[0], f"{name} is known to be away")
+
+    def _link(self, name: str) -> tuple[bool, bool]:
+        """Return whether a machine has a link, and has told all that it runs."""
+        told = self.controller("GET", "machines")["machines"]
+        return next(
+            (it["online"], it["inventory_known"]) for it in told if it["name"] == name
+        )
 
     def wait_for_machine(self, owner: str) -> None:
         """Wait until some machine of *owner* is heard of: up, inventory in, known."""
-
-        def heard() -> bool:
-            principal = {"user_id": 1_000_000, "name": owner}
-            answer = self.controller("POST", "offers", json={"principal": principal})
-            reasons = [
-                (o.get("explanation") or {}).get("reason") for o in answer["offers"]
-            ]
-            return any(reason not in UNHEARD for reason in reasons)
-
-        wait_until(heard, f"a machine of {owner} is up")
+        body = {"principal": {"user_id": 1_000_000, "name": owner}}
+        wait_until(
+            lambda: tells_of_a_machine(self.controller("POST", "offers", json=body)),
+            f"a machine of {owner} is up",
+        )
 
     def restart_agent(self, name: str = "box", **simulation: Any) -> None:
         """Kill an agent and start it again, behaving like *simulation* from now on."""
         self.kill_agent(name)
+        self.wait_until_away(name)
         self.machines[name].settings["simulation"] = simulation
         self.start_agent(name)
-        self.wait_for_machine(self.machines[name].owner)
+        self.wait_for_agent(name)
 
     def start_agent(self, name: str = "box") -> None:
         """Start the agent of a machine, with its settings as they are now."""
@@ -324,18 +305,23 @@ class Fleet:
         with (self.folder / f"agent-{name}.log").open("ab") as log:
             machine.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "fleet_agent.cli", "run"),
+                    *(*machine.inside, sys.executable, *machine.program, "run"),
                     f"--state-dir={machine.folder}",
-                    f"--controller={self.service}",
-                    f"--owner={machine.owner}",
+                    *self._told(machine),
                     f"--config={config}",
                 ],
-                env=self._environment(),
+                env=hub_environment(self.data, self.controller_port),
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
+
+    def _told(self, machine: Machine) -> list[str]:
+        """Return what an agent is told that was not enrolled by its own command."""
+        if machine.inside:
+            return []
+        return [f"--controller={self.service}", f"--owner={machine.owner}"]
 
     def kill_agent(self, name: str = "box") -> None:
         """Kill an agent; what it runs lives on."""
@@ -386,20 +372,14 @@ class Fleet:
 
     def log_in(self, user: str) -> requests.Session:
         """Return a browser's cookies after *user* logged in."""
-        session = requests.Session()
-        page = session.get(f"{self.url}/hub/login", timeout=PATIENCE)
-        xsrf = re.search(r'name="_xsrf" value="([^"]+)"', page.text)
-        assert xsrf, page.text
-        form = {"username": user, "password": user, "_xsrf": xsrf[1]}
-        session.post(f"{self.url}/hub/login", data=form, timeout=PATIENCE)
-        return session
+        return logged_in(self.url, user)
 
     def ask(
         self, user: str, options: dict[str, Any] | None, server: str = ""
     ) -> requests.Response:
-        """Ask for a server; the answer comes after ten seconds at the latest."""
+        """Ask for a server; the answer comes after ``slow_spawn_timeout`` at the latest."""
         body = None if options is None else {"user_options": options}
-        return self.api("POST", _server_path(user, server), user=user, json=body)
+        return self.api("POST", server_path(user, server), user=user, json=body)
 
     def start_server(
         self, user: str, options: dict[str, Any], server: str = ""
@@ -411,7 +391,7 @@ class Fleet:
 
     def stop_server(self, user: str, server: str = "", **more: Any) -> None:
         """Stop a server, and wait until the Hub says so."""
-        answer = self.api("DELETE", _server_path(user, server), user=user, **more)
+        answer = self.api("DELETE", server_path(user, server), user=user, **more)
         assert answer.status_code in {202, 204}, answer.text
         wait_until(
             lambda: self.server(user, server) is None, f"{user}/{server} stopped"
@@ -437,19 +417,8 @@ class Fleet:
 
     def progress(self, user: str, server: str = "") -> list[dict[str, Any]]:
         """Return all events of a start's progress stream, read to its end."""
-        path = f"{_server_path(user, server)}/progress"
-        with requests.get(
-            f"{self.url}/hub/api/{path}",
-            headers={"Authorization": f"token {self.token_of(user)}"},
-            stream=True,
-            timeout=PATIENCE,
-        ) as answer:
-            answer.raise_for_status()
-            return [
-                json.loads(line.removeprefix(b"data: "))
-                for line in answer.iter_lines()
-                if line.startswith(b"data: ")
-            ]
+        path = f"{server_path(user, server)}/progress"
+        return events(f"{self.url}/hub/api/{path}", self.token_of(user))
 
     # ---------------------------------------------------------------- the controller
 
@@ -471,19 +440,12 @@ class Fleet:
         return answer.json() if answer.text else None
 
     def key(self, user: str, server: str = "") -> str:
-        """Return the controller's key of a server, from the Hub's database."""
-        import sqlite3  # noqa: PLC0415 - only here
+        """Return the controller's key of a server, from the Hub's database.
 
-        database = sqlite3.connect(self.data / "hub" / "jupyterhub.sqlite")
-        try:
-            row = database.execute(
-                "SELECT users.id, spawners.id FROM spawners JOIN users "
-                "ON users.id = spawners.user_id WHERE users.name = ? AND spawners.name = ?",
-                (user, server),
-            ).fetchone()
-        finally:
-            database.close()
-        return f"{row[0]}-{row[1]}"
+        Raises:
+            LookupError: the Hub has not written it yet.
+        """
+        return key_in(self.data / "hub" / "jupyterhub.sqlite", user, server)
 
     def status(self, user: str, server: str = "") -> dict[str, Any]:
         """Return what the controller knows about a server."""
@@ -498,7 +460,7 @@ class Fleet:
         """Wait until the controller says that a server is in one of *states*."""
 
         def there() -> dict[str, Any] | None:
-            with suppress(requests.ConnectionError, requests.HTTPError):
+            with suppress(requests.ConnectionError, requests.HTTPError, LookupError):
                 status = self.status(user, server)
                 return status if status["state"] in states else None
             return None
@@ -520,7 +482,7 @@ class Fleet:
             tail = self.hub_log.read_text(errors="replace")[-3000:]
             raise NotInTimeError(f"the Hub ended with {self._hub.returncode}:\n{tail}")
         # the proxy last: it logs each request that comes before the Hub's route
-        return _answers(f"{self.service}health") and _answers(f"{self.url}/hub/health")
+        return answers(f"{self.service}health") and answers(f"{self.url}/hub/health")
 
     def _catalog_file(self) -> str | None:
         if self.catalog is None:
@@ -529,65 +491,10 @@ class Fleet:
         path.write_text(self.catalog)
         return str(path)
 
-    def _environment(self) -> dict[str, str]:
-        proxy = proxy_command()
-        assert proxy, "configurable-http-proxy is missing: npm ci"
-        path = [str(Path(sys.executable).parent), str(Path(proxy).parent)]
-        return os.environ | {
-            "JUPYTERHUB_FLEET_DATA_DIR": str(self.data),
-            "JUPYTERHUB_FLEET_CONTROLLER_PORT": str(self.controller_port),
-            "PATH": os.pathsep.join([*path, os.environ.get("PATH", os.defpath)]),
-        }
-
     def _remember(self) -> None:
         """Note all processes of this fleet: killed parents lose their children."""
-        roots = [self._hub, *(machine.process for machine in self.machines.values())]
-        for root in roots:
-            if root is None or root.poll() is not None:
-                continue  # its process id may be somebody else's by now
-            with suppress(psutil.Error):
-                process = psutil.Process(root.pid)
-                for each in [process, *process.children(recursive=True)]:
-                    self._seen[each.pid] = each.create_time()
+        self._seen.note(self._roots())
 
-    def _kill_what_is_left(self) -> None:
-        left = []
-        for pid, begun in self._seen.items():
-            with suppress(psutil.Error):
-                process = psutil.Process(pid)
-                if process.create_time() == begun:
-                    left.append(process)
-        left += [p for p in psutil.process_iter() if self._works_here(p)]
-        for process in left:
-            with suppress(psutil.Error):
-                process.send_signal(signal.SIGKILL)
-        psutil.wait_procs(left, timeout=10)
-        for root in [self._hub, *(m.process for m in self.machines.values())]:
-            if root is not None:
-                root.wait()
-
-    def _works_here(self, process: psutil.Process) -> bool:
-        """Whether *process* names this fleet's folder in its command line."""
-        with suppress(psutil.Error):
-            return any(str(self.folder) in part for part in process.cmdline())
-        return False
-
-
-def _server_path(user: str, server: str) -> str:
-    return f"users/{user}/servers/{server}" if server else f"users/{user}/server"
-
-
-def _answers(url: str) -> bool:
-    try:
-        return requests.get(url, timeout=5).status_code == 200
-    except requests.RequestException:
-        return False
-
-
-def missing() -> str | None:
-    """Return why a fleet cannot run on this machine, or None."""
-    if proxy_command() is None:
-        return "configurable-http-proxy is not installed (npm ci)"
-    if shutil.which("node") is None:
-        return "Node is not installed"
-    return None
+    def _roots(self) -> list[subprocess.Popen[bytes]]:
+        processes = [self._hub, *(each.process for each in self.machines.values())]
+        return [process for process in processes if process is not None]

@@ -16,7 +16,14 @@ from fleet_contracts.workloads import (
     RuntimeSpec,
     ServerKey,
 )
-from fleet_hub.controller.records import Issued, MachineRecord, Secrets, Workload
+from fleet_hub.controller.audit_entry import Action, ActorRole, AuditEntry, TargetKind
+from fleet_hub.controller.records import (
+    EnrolmentCode,
+    Issued,
+    MachineRecord,
+    Secrets,
+    Workload,
+)
 
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -123,6 +130,32 @@ def a_machine_record(name: str = "box", **changes: Any) -> MachineRecord:
         "enrolled_at": NOON,
     }
     return MachineRecord(**(values | changes))
+
+
+def a_code(code_hash: str = "c" * 64, **changes: Any) -> EnrolmentCode:
+    """Return a code that nobody has used, for a machine of alice's."""
+    values: dict[str, Any] = {
+        "code_hash": code_hash,
+        "machine": "box",
+        "owner": "alice",
+        "made_by": "alice",
+        "made_at": NOON,
+        "expires_at": NOON + timedelta(minutes=15),
+    }
+    return EnrolmentCode(**(values | changes))
+
+
+def an_entry(**changes: Any) -> AuditEntry:
+    """Return a line of the audit log."""
+    values: dict[str, Any] = {
+        "at": NOON,
+        "actor": "root",
+        "role": ActorRole.ADMIN,
+        "action": Action.DRAINED,
+        "kind": TargetKind.MACHINE,
+        "target": "box",
+    }
+    return AuditEntry(**(values | changes))
 
 
 def some_secrets(**changes: Any) -> Secrets:

@@ -17,6 +17,7 @@ from fleet_contracts.capabilities import (
     WorkerCapabilities,
 )
 from fleet_contracts.catalog import Catalog, Profile, ResourceClass, Runtime
+from fleet_contracts.enrolment import answer_to
 from fleet_contracts.protocol import (
     PROTOCOL,
     AgentEvent,
@@ -31,6 +32,7 @@ from fleet_contracts.protocol import (
     ToAgent,
     encode,
 )
+from fleet_contracts.timeline import TimelineKind
 from fleet_contracts.workloads import (
     Accelerator,
     Choice,
@@ -47,6 +49,7 @@ from fleet_hub.controller.core import Core
 from fleet_hub.controller.link_session import LinkSession
 from fleet_hub.controller.ports import StartAnswer, StartResult, Store
 from fleet_hub.controller.records import Workload
+from fleet_hub.controller.retelling import AT_A_TIME, retell
 from fleet_hub.controller.settings import Settings
 
 
@@ -134,6 +137,31 @@ class ScriptedHub:
         return True
 
 
+@dataclass
+class ScriptedNetwork:
+    """A network in which each address answers as the test says."""
+
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hubs: set[str] = field(default_factory=set)
+    keys: dict[str, str] = field(default_factory=dict)
+    """By address: the key of whoever listens there."""
+    tried: list[tuple[str, int]] = field(default_factory=list)
+
+    async def resolve(self, host: str) -> tuple[str, ...]:
+        """Return what the test named, or the address itself."""
+        return self.names.get(host, () if host[-1:].isalpha() else (host,))
+
+    async def try_address(self, address: str, port: int, nonce: str) -> str | None:
+        """Answer with the key of whoever listens there."""
+        self.tried.append((address, port))
+        key = self.keys.get(address)
+        return None if key is None else answer_to(nonce, key)
+
+    def is_hubs(self, address: str) -> bool:
+        """Whether the test says so."""
+        return address in self.hubs
+
+
 class FakeAgent:
     """An agent without a machine: a ledger, and a link that the test opens and cuts.
 
@@ -149,11 +177,16 @@ class FakeAgent:
         self.ledger: dict[str, InventoryItem] = {}
         self.launched: dict[str, Launch] = {}
         self.ended: set[str] = set()
+        self.said: list[Report] = []
+        """The reports of this link."""
+        self._held: list[Any] | None = None
         self._epochs: dict[str, int] = {}
         self.session: LinkSession | None = None
         self.boot_id = "boot-1"
         self.ledger_id = "ledger-1"
         self.highest_epoch = 0
+        self.capabilities: dict[str, Any] | None = None
+        """What it says of itself; None: a Linux machine."""
 
     # the registry's connection
     def send(self, text: str) -> None:
@@ -183,8 +216,11 @@ class FakeAgent:
         self.launched[launch.allocation] = launch
         self.highest_epoch = max(self.highest_epoch, launch.epoch)
 
-    def connect(self, *, cores: int = 4, protocol: int = PROTOCOL) -> None:
-        """Say hello and tell the whole ledger."""
+    def connect(
+        self, *, cores: int = 4, protocol: int = PROTOCOL, inventory: bool = True
+    ) -> None:
+        """Say hello and tell the whole ledger, unless *inventory* is yet to come."""
+        self.said.clear()
         self.session = LinkSession(
             self.core,
             self.machine,
@@ -198,16 +234,31 @@ class FakeAgent:
                 boot_id=self.boot_id,
                 ledger_id=self.ledger_id,
                 highest_epoch=self.highest_epoch,
-                capabilities=some_capabilities(cores),
+                capabilities=self.capabilities or some_capabilities(cores),
                 inventory_size=len(self.ledger),
             )
         )
-        self.say(Inventory(items=tuple(self.ledger.values()), last=True))
+        if inventory:
+            self.say(Inventory(items=tuple(self.ledger.values()), last=True))
 
     def say(self, message: Any) -> None:
         """Send *message* up the link."""
         assert self.session is not None
+        if self._held is not None:
+            self._held.append(message)
+            return
+        if isinstance(message, Report):
+            self.said.append(message)
         self.session.receive(encode(message))
+
+    @contextmanager
+    def holding_back(self) -> Iterator[list[Any]]:
+        """Collect what is said instead of sending it."""
+        self._held = held = []
+        try:
+            yield held
+        finally:
+            self._held = None
 
     def disconnect(self) -> None:
         """Cut the link."""
@@ -278,6 +329,7 @@ class Fleet:
         *,
         settings: Settings | None = None,
         catalog: Catalog | None = None,
+        network: ScriptedNetwork | None = None,
         process: int = 1,
     ) -> None:
         """Begin with an empty store, unless one is given."""
@@ -288,6 +340,7 @@ class Fleet:
         self.catalogs = FixedCatalog(catalog or a_catalog())
         self._settings = settings
         self._process = process
+        self.network = network or ScriptedNetwork()
         self.core = Core(
             store=self.store,
             links=self.registry,
@@ -295,6 +348,7 @@ class Fleet:
             clock=self.clock,
             ids=CountingIds(f"p{process}"),
             catalogs=self.catalogs,
+            network=self.network,
             settings=settings,
         )
         self.agents: dict[str, FakeAgent] = {}
@@ -307,6 +361,7 @@ class Fleet:
             self.clock,
             settings=self._settings,
             catalog=self.catalogs.catalog,
+            network=self.network,
             process=self._process + 1,
         )
         for name, agent in self.agents.items():
@@ -317,19 +372,28 @@ class Fleet:
         return again
 
     def machine(
-        self, name: str = "box", *, owner: str = "alice", cores: int = 4
+        self,
+        name: str = "box",
+        *,
+        owner: str = "alice",
+        cores: int = 4,
+        capabilities: dict[str, Any] | None = None,
     ) -> FakeAgent:
         """Enrol a machine and connect its agent."""
         enrolling.enrol(self.core, name=name, owner=owner, local=True)
         agent = FakeAgent(self.core, self.registry, name)
+        agent.capabilities = capabilities
         self.agents[name] = agent
         agent.connect(cores=cores)
         self.cycle()
         return agent
 
     def cycle(self) -> None:
-        """Let the controller decide."""
-        run_cycle(self.core)
+        """Let the controller decide everything, and tell everybody."""
+        while run_cycle(self.core).is_unfinished:
+            pass
+        while retell(self.core, AT_A_TIME):
+            pass
 
     @contextmanager
     def attending(self, workload: str) -> Iterator[None]:
@@ -383,3 +447,23 @@ def an_ask(
         "environment": {"JUPYTERHUB_API_TOKEN": f"hub-token-of-{attempt}"},
     }
     return Ask(**(values | changes))
+
+
+def allocation_of(record: Workload) -> str:
+    """Return the allocation that *record* holds."""
+    assert record.assignment is not None
+    return record.assignment.allocation
+
+
+def a_ready_server(
+    fleet: Fleet, agent: FakeAgent, class_name: str = "whole"
+) -> Workload:
+    """Return a server that is ready, and holds the whole machine by default."""
+    record = fleet.ask(class_name=class_name)
+    agent.serve(allocation_of(record))
+    return fleet.get(record)
+
+
+def kinds(fleet: Fleet, record: Workload) -> list[TimelineKind]:
+    """Return the timeline's entries by kind."""
+    return [event.kind for event in fleet.store.events(record.id)]

@@ -40,10 +40,10 @@ def browser_page(name: str) -> Iterator[Page]:
             browser.close()
 
 
-def photograph(page: Page, name: str) -> Path:
-    """Keep a picture of what *page* shows now."""
+def photograph(page: Page, name: str, *, whole: bool = False) -> Path:
+    """Keep a picture of what *page* shows now, or of the *whole* of it."""
     path = ARTEFACTS / f"{name}.png"
-    page.screenshot(path=path)
+    page.screenshot(path=path, caret="initial", full_page=whole)
     return path
 
 
@@ -90,11 +90,13 @@ class Lab:
 
     def open_notebook(self, path: str) -> None:
         """Open a notebook and return when its kernel has talked and is idle."""
-        with self.page.expect_websocket(_is_kernel) as opening:
-            # Reset, or the tabs of the last time would open again beside it.
-            self.page.goto(f"{self.url.rstrip('/')}/lab/tree/{path}?reset")
-        # An indicator that was never told anything says "idle" as well.
-        opening.value.wait_for_event("framereceived")
+        # Reset, or the tabs of the last time would open again beside it.
+        self.page.goto(f"{self.url.rstrip('/')}/lab/tree/{path}?reset")
+        # An indicator that was never told anything says "idle" as well; a kernel that
+        # was told of has a name.
+        expect(
+            self.page.locator(".jp-KernelName, .jp-Toolbar-kernelName").first
+        ).to_contain_text("Python")
         expect(self.page.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute(
             "data-status", "idle"
         )

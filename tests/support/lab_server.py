@@ -6,17 +6,20 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import uv
+from fleet import wait_until
 
-from fleet_agent.drivers.native.environments.wheel import pack
+from fleet_agent.drivers.native.environments.wheel import CONTRACTS, pack
 
 
 REPOSITORY = Path(__file__).parents[2]
@@ -43,7 +46,7 @@ def require_front_end() -> None:
 
 def lab_environment(folder: Path) -> Path:
     """Install what a notebook gets, from its lock, and return the interpreter."""
-    wheel = pack(LAB_PACKAGE)
+    wheel = pack(LAB_PACKAGE, CONTRACTS)
     file = folder / wheel.file_name
     file.write_bytes(wheel.content)
     target = folder / "environment"
@@ -100,7 +103,10 @@ def lab_server(
     )
     log = _Log(process)
     try:
-        yield f"{log.address()}?token={token}"
+        address = log.address()
+        # It names its port before it listens there.
+        wait_until(lambda: _listens(address), f"{address} listens", patience=PATIENCE)
+        yield f"{address}?token={token}"
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -109,6 +115,15 @@ def lab_server(
             process.kill()
             process.wait(PATIENCE)
         log.close()
+
+
+def _listens(address: str) -> bool:
+    parts = urlsplit(address)
+    try:
+        socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 class _Log:

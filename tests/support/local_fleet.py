@@ -14,8 +14,10 @@ from pathlib import Path
 from threading import Thread
 
 import psutil
+from command_lines import command_line, running_of
 from native_fleet import share_downloads
-from plain_hub import REPOSITORY, free_port
+from patience import free_port
+from plain_hub import REPOSITORY
 
 
 END_SECONDS = 60
@@ -49,19 +51,9 @@ def left_over(processes: list[psutil.Process], data: Path) -> list[str]:
     left = [
         process
         for process in [*processes, *psutil.process_iter()]
-        if process in processes or _names(process, data)
+        if process in processes or str(data) in command_line(process)
     ]
-    return [
-        " ".join(process.cmdline())
-        for process in left
-        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    ]
-
-
-def _names(process: psutil.Process, data: Path) -> bool:
-    with suppress(psutil.Error):
-        return any(str(data) in part for part in process.cmdline())
-    return False
+    return running_of(left)
 
 
 @contextmanager

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fleet import Fleet, Machine
-from native_machine import SHARED, native_settings
+from native_machine import SHARED, native_settings, unheard
+
+from fleet_agent.drivers.native.environments.wheel import installed_lab_package
+from fleet_agent.drivers.native.settings import environment_store
 
 
 NATIVE_PATIENCE = 300.0
@@ -36,6 +43,7 @@ def add_native_machine(
     name: str = "box",
     *,
     owner: str = "ada",
+    program: tuple[str, ...] | None = None,
     **settings: Any,
 ) -> Machine:
     """Enrol a machine with the native driver, and start its agent.
@@ -53,15 +61,53 @@ def add_native_machine(
         },
         start=False,
     )
+    if program is not None:
+        machine.program = program
+    stock(machine)
+    fleet.start_agent(name)
+    return machine
+
+
+def stock(machine: Machine) -> None:
+    """Give *machine* what other tests downloaded, and the environments they kept."""
     native = machine.folder / "native"
     native.mkdir(mode=0o700)
     share_downloads(native)
+    (native / "environments").mkdir(mode=0o700)
     KEPT.mkdir(exist_ok=True)
-    for environment in KEPT.iterdir():
-        if not environment.name.startswith("."):
-            _copy(environment, native / "environments")
-    fleet.start_agent(name)
-    return machine
+    for environment in KEPT.glob("[!.]*"):
+        _copy(environment, native / "environments")
+
+
+def build_environment(machine: Machine) -> None:
+    """Build what *machine* needs to run notebooks: it has no way to a package index."""
+    settings = native_settings(
+        machine.folder / "native",
+        environments=None,
+        cache=None,
+        lab_package=installed_lab_package(),
+    )
+    store = environment_store(settings)
+    asyncio.run(store.prepare("jupyter", unheard))
+    keep_environments(machine)
+
+
+@contextmanager
+def still_to_be_built(machine: Machine) -> Iterator[None]:
+    """Have *machine*, whose agent does not run, own no environment until the block ends.
+
+    Builds in the same folder take turns: it waits for its own, and then uses what has
+    been built meanwhile.
+    """
+    native = machine.folder / "native"
+    aside = native / "aside"
+    (native / "environments").rename(aside)
+    (native / "environments").mkdir(mode=0o700)
+    with (native / "environments.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+        for environment in aside.glob("[!.]*"):
+            environment.rename(native / "environments" / environment.name)
 
 
 def share_downloads(native: Path) -> None:

@@ -14,10 +14,11 @@ import uv
 from fake_hub import FakeHub
 
 from fleet_agent.drivers.base import Handle, Job
-from fleet_agent.drivers.native.driver import NativeDriver, NativeSettings
+from fleet_agent.drivers.common.accounts import UidRange
+from fleet_agent.drivers.native.driver import NativeDriver
 from fleet_agent.drivers.native.environments.interpreter import own_interpreter
 from fleet_agent.drivers.native.environments.wheel import installed_lab_package
-from fleet_agent.drivers.native.identities import UidRange
+from fleet_agent.drivers.native.settings import NativeSettings
 from fleet_contracts.timeline import Progress
 from fleet_contracts.workloads import (
     Accelerator,
@@ -71,6 +72,7 @@ def native_settings(state: Path, **changes: Any) -> NativeSettings:
         lab_package=_lab_without_front_end(),
         environments=SHARED / "environments",
         cache=SHARED / "cache",
+        standby=False,
         build_environment={
             name: value
             for name, value in os.environ.items()

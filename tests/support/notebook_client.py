@@ -72,6 +72,12 @@ class Kernel:
         if error is None:
             await self._server.ask(f"api/kernels/{self._id}", "DELETE")
 
+    async def reconnect(self) -> None:
+        """Connect once more, as a browser does after its connection broke."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = await self._server.connect(f"api/kernels/{self._id}/channels")
+
     async def run(self, code: str) -> str:
         """Run a cell and return what it printed; a traceback is a failure."""
         if self._socket is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,16 +17,10 @@ from threading import Thread
 from typing import Any
 
 import requests
+from patience import free_port
 
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-def free_port() -> int:
-    """Return a port of the loopback that nobody listened on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def proxy_command() -> str | None:

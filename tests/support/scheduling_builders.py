@@ -19,6 +19,9 @@ from fleet_contracts.workloads import (
     Principal,
     Resources,
 )
+from fleet_hub.scheduling.decisions import Wait
+from fleet_hub.scheduling.plan import planner_of
+from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import (
     Allocation,
     MachineState,
@@ -26,6 +29,7 @@ from fleet_hub.scheduling.snapshot import (
     Snapshot,
     Waiting,
 )
+from fleet_hub.scheduling.telling import waits
 
 
 GIB = 1024**3
@@ -194,6 +198,51 @@ def a_snapshot(**fields: Any) -> Snapshot:
         "machines": (a_machine(),),
     }
     return Snapshot(**(values | fields))
+
+
+BOTH_DRIVERS = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
+_GPU_CLASSES = (
+    a_gpu_class("gpu", limit_seconds=3600),
+    a_gpu_class("pair", devices=2, limit_seconds=3600),
+    a_gpu_class("endless"),
+)
+HOURLY_GPUS = a_catalog(
+    classes=_GPU_CLASSES,
+    profiles=(
+        a_profile(classes=("gpu", "pair", "endless")),
+        a_profile("urgent", classes=("gpu", "pair", "endless"), priority=5),
+    ),
+)
+
+
+def a_gpu_hold(machine: str, ends_by: float | None = NOON + 3600) -> Allocation:
+    """Return what bob holds of the first GPU of *machine*."""
+    name = f"held-{machine}"
+    return an_allocation(name, devices=(f"GPU-{machine}-0",), ends_by=ends_by)
+
+
+def a_busy_box(
+    name: str = "box", ends_by: float | None = NOON + 3600, gpus: int = 1
+) -> MachineState:
+    """Return everybody's GPU box of which bob holds the first GPU."""
+    held = (a_gpu_hold(name, ends_by),)
+    return a_gpu_box(name, gpus=gpus, sharing=OPEN, drivers=BOTH_DRIVERS, held=held)
+
+
+def a_planner(*machines: MachineState, **fields: object) -> Planner:
+    """Return the engine of a fleet of *machines*."""
+    values = {"catalog": HOURLY_GPUS, "machines": machines}
+    return planner_of(a_snapshot(**(values | fields)))
+
+
+def a_gpu_request(workload: str, **fields: object) -> Waiting:
+    """Return alice's request for one GPU for an hour."""
+    return a_waiting(workload, **({"class_name": "gpu"} | fields))
+
+
+def told(planner: Planner) -> dict[str, Wait]:
+    """Return what everybody in the line is told."""
+    return {item.workload: item for item in waits(planner)}
 
 
 _FACTS = frozenset(PlacementFacts.model_fields)

@@ -26,6 +26,7 @@ from fleet_hub.admission import (
     Ask,
     Offer,
     Offers,
+    OpenedRequest,
     Outcome,
     OutcomeKind,
     ServerStatus,
@@ -44,6 +45,7 @@ KIND = {
     State.PREPARING: TimelineKind.PREPARING,
     State.STARTING: TimelineKind.STARTING,
     State.READY: TimelineKind.READY,
+    State.UNKNOWN: TimelineKind.SILENT,
     State.STOPPING: TimelineKind.STOPPING,
     State.STOPPED: TimelineKind.STOPPED,
     State.FAILED: TimelineKind.FAILED,
@@ -79,6 +81,7 @@ class Known:
     url: str | None = None
     headline: str = ""
     parked: bool = False
+    unopened_since: datetime | None = None
     events: list[TimelineEvent] = field(default_factory=list)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -91,6 +94,9 @@ class Known:
             state=self.state,
             parked=self.parked,
             holds=self.state in HOLDING,
+            # a place that is held for a start which is yet to come
+            unclaimed=self.state is State.PLACED,
+            unopened_since=self.unopened_since,
             url=self.url,
             headline=self.headline,
             view_token="view-token",
@@ -183,10 +189,14 @@ class ScriptedController:
         self.servers: dict[str, Known] = {}
         self.links: asyncio.Queue[Link] = asyncio.Queue()
         self.stops: asyncio.Queue[tuple[str, StopRequest]] = asyncio.Queue()
+        self.opened: asyncio.Queue[bool] = asyncio.Queue()
+        """What the Hub said about a server that waits to be opened."""
         self.retired: asyncio.Queue[str] = asyncio.Queue()
         self.timelines: asyncio.Queue[int] = asyncio.Queue()
         """What each reader of a timeline has seen already."""
         self.validated: list[ValidateRequest] = []
+        self.away = 0
+        """So many questions about a server's status are left without an answer."""
         self.port = 0
         self._open_links: list[Link] = []
         self._server: HTTPServer | None = None
@@ -253,6 +263,7 @@ class ScriptedController:
                 (rf"{base}/validate", _Validate, scripted),
                 (rf"{base}/servers/([0-9]+-[0-9]+)", _Server, scripted),
                 (rf"{base}/servers/([0-9]+-[0-9]+)/stop", _Stop, scripted),
+                (rf"{base}/servers/([0-9]+-[0-9]+)/opened", _Opened, scripted),
                 (rf"{base}/servers/([0-9]+-[0-9]+)/timeline", _Timeline, scripted),
             ]
         )
@@ -305,6 +316,9 @@ class _Validate(_Handler):
 
 class _Server(_Handler):
     async def get(self, key: str) -> None:
+        if self.controller.away:
+            self.controller.away -= 1
+            raise HTTPError(503)
         known = self.known(key)
         wait = float(self.get_query_argument("wait", "0"))
         settled = {State.READY, State.STOPPED, State.FAILED, State.REFUSED}
@@ -326,6 +340,13 @@ class _Stop(_Handler):
         known = self.known(key)
         await self.controller.enter(known.key, State.STOPPED, "Stopped.")
         await self.controller.stops.put((key, request))
+        self.write(self.known(key).status().model_dump_json(by_alias=True))
+
+
+class _Opened(_Handler):
+    async def post(self, key: str) -> None:
+        request = OpenedRequest.model_validate_json(self.request.body)
+        await self.controller.opened.put(request.opened)
         self.write(self.known(key).status().model_dump_json(by_alias=True))
 
 

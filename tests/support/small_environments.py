@@ -14,6 +14,7 @@ import uv
 
 from fleet_agent.drivers.native.environments.build import BuildTools
 from fleet_agent.drivers.native.environments.interpreter import own_interpreter
+from fleet_agent.drivers.native.environments.locks import Locks
 from fleet_agent.drivers.native.environments.store import EnvironmentStore
 
 
@@ -78,7 +79,7 @@ class SmallStore:
         offline = {"UV_DEFAULT_INDEX": self.wheels.as_uri()}
         return EnvironmentStore(
             self.environments,
-            locks=self.locks,
+            locks=Locks(self.locks),
             lab_package=self.lab,
             tools=BuildTools(
                 uv=Path(uv.find_uv_bin()),

@@ -11,13 +11,11 @@ from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from typing import Any, Self
 
+from patience import PATIENCE
 from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
-
-
-PATIENCE = 15.0
 
 
 class TimelinePeer:

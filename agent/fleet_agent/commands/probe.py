@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from fleet_agent.drivers.docker.sockets import engine_host
 from fleet_agent.probes.detect import detect
 from fleet_agent.probes.documents import answer_document, picture_document
 from fleet_agent.probes.host.reading import visibility
@@ -36,7 +38,7 @@ _USAGE_STATUS = 2
 
 def main(argv: Sequence[str]) -> int:
     """Show the picture; return the exit status."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     try:
         if arguments.replay is not None:
             _print_json(_replay(arguments.replay))
@@ -109,7 +111,20 @@ def _settings(arguments: argparse.Namespace) -> DetectSettings:
         environments=tuple(arguments.environment),
         drivers=(DriverName.NATIVE, DriverName.DOCKER),
         torch=not arguments.no_torch,
+        engine_host=_engine_host(),
     )
+
+
+def _engine_host() -> str | None:
+    """Return where an engine would be asked; None: nothing is there."""
+    try:
+        host = engine_host("", os.environ)
+    except ValueError:
+        return None
+    socket = urlsplit(host)
+    if socket.scheme == "unix" and not Path(socket.path).exists():
+        return None
+    return host
 
 
 def _environment(text: str) -> Environment:
@@ -119,22 +134,23 @@ def _environment(text: str) -> Environment:
     return Environment(ref=ref, interpreter=interpreter)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return what the command line may hold."""
+    found = argparse.ArgumentParser(
         prog="fleet-agent probe",
         description="Show what this computer can do, with the reason for every unknown.",
     )
-    parser.add_argument(
+    found.add_argument(
         "--json", action="store_true", help="print the picture as JSON, for programs"
     )
-    parser.add_argument(
+    found.add_argument(
         "--state-dir",
         type=Path,
         default=Path.home(),
         metavar="DIR",
         help="the folder whose disk counts; your home unless given",
     )
-    parser.add_argument(
+    found.add_argument(
         "--environment",
         type=_environment,
         action="append",
@@ -142,12 +158,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=PYTHON",
         help="ask the packages and the torch of this interpreter; may be repeated",
     )
-    parser.add_argument(
+    found.add_argument(
         "--no-torch",
         action="store_true",
         help="do not start torch, which takes seconds",
     )
-    either = parser.add_mutually_exclusive_group()
+    either = found.add_mutually_exclusive_group()
     either.add_argument(
         "--record",
         type=Path,
@@ -160,4 +176,4 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="interpret a recorded case, a folder of cases or a recording instead",
     )
-    return parser
+    return found

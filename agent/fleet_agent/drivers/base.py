@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
@@ -63,6 +64,19 @@ class Condition:
     explanation: Explanation | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceFinding:
+    """Whether a driver's sandbox keeps CPU work from the machine's GPU."""
+
+    os_build: str
+    """The build of the system on which that was seen."""
+    holds: bool | None
+    """None: nobody knows."""
+    reason: str
+    """Why it is not known to hold, as a ``lower_snake`` code."""
+    at: datetime
+
+
 class DriverError(Exception):
     """A workload could not be prepared or started; nothing more will happen to it.
 
@@ -70,17 +84,46 @@ class DriverError(Exception):
     """
 
     def __init__(
-        self, reason: Reason, message: str, *, detail: str | None = None
+        self,
+        reason: Reason,
+        message: str,
+        *,
+        detail: str | None = None,
+        subject: str | None = None,
     ) -> None:
         """Say what went wrong to the operator, and with *detail* to the user."""
         super().__init__(message)
-        self.explanation = Explanation(reason=reason, detail=detail)
+        self.explanation = Explanation(reason=reason, subject=subject, detail=detail)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotebookFolder:
+    """Where one notebook's files are on this machine, or would be."""
+
+    base: Path
+    """All of a driver's notebook folders are here, and only the agent may enter."""
+    name: str
+    uid: int
+    gid: int
+
+    @property
+    def path(self) -> Path:
+        """The folder itself."""
+        return self.base / self.name
 
 
 class Driver(ABC):
     """One way of running workloads on this machine."""
 
     name: ClassVar[DriverName]
+
+    @property
+    def keeps_limits(self) -> bool | None:
+        """Whether a workload is kept to the cores and the memory of its class.
+
+        None: nobody knows, or nothing runs that could take more.
+        """
+        return None
 
     async def open(self) -> None:  # noqa: B027 - most drivers need no time for it
         """Get ready; called once when the agent starts.
@@ -135,6 +178,40 @@ class Driver(ABC):
         What its torch can do here is a fact of the machine; most drivers have none.
         """
         return {}
+
+    def environments(self) -> tuple[str, ...] | None:
+        """Return the refs of the environments that can be had here.
+
+        None: any, as far as is known before it is tried.
+        """
+        return None
+
+    async def known_fence(self, os_build: str) -> FenceFinding | None:
+        """Return what was found out about the fence on *os_build*; None: nothing."""
+        del os_build
+        return None
+
+    async def probe_fence(self, os_build: str) -> FenceFinding | None:
+        """Find out whether the fence holds on *os_build*; None: there is none.
+
+        That uses the GPU, so it is only asked while nobody else does.
+        """
+        del os_build
+        return None
+
+    def notebook(self, name: str, owner_id: int, owner: str) -> NotebookFolder | None:
+        """Return where the notebook *name* of *owner* is; None: it keeps no files.
+
+        May be called in a thread; nothing is made.
+
+        Raises:
+            DriverError: there can be no such folder.
+        """
+        return None
+
+    def notebooks(self) -> Path | None:
+        """Return where all notebook folders are; None: it keeps no files."""
+        return None
 
     async def close(self) -> None:  # noqa: B027 - most drivers hold nothing
         """Release what the driver itself holds; running workloads stay running."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -104,6 +105,25 @@ async def start_and_close(driver: Driver, job: Job, steps: int) -> Started:
             if len(started.handles) == steps:
                 break
     return started
+
+
+@asynccontextmanager
+async def start_and_abandon(
+    driver: Driver, job: Job, steps: int
+) -> AsyncIterator[Started]:
+    """Start *job*, and do nothing more after *steps* handles, as a killed agent does.
+
+    Nothing of ``start`` is run to its end before this context is left.
+    """
+    started = Started()
+    await driver.prepare(job, started.progress.append)
+    iterator = driver.start(job, started.progress.append)
+    async with aclosing(iterator) as handles:  # type: ignore[type-var]
+        async for handle in handles:
+            started.handles.append(handle)
+            if len(started.handles) == steps:
+                break
+        yield started
 
 
 def need(bench: Bench, fault: Fault) -> None:

@@ -34,6 +34,7 @@ from fleet_agent.drivers.bench import (
     Started,
     need,
     start,
+    start_and_abandon,
     start_and_close,
 )
 from fleet_contracts.reasons import ReasonKind
@@ -146,19 +147,24 @@ class Conformance:
                 return
             steps += 1
 
-    async def test_a_new_agent_undoes_what_was_given_up_half_way(
+    async def test_a_new_agent_undoes_what_a_killed_one_left_after_any_step(
         self, bench: Bench
     ) -> None:
-        """The agent died between two steps; its successor has the handle."""
-        driver = bench.driver()
-        job = bench.job("half-way")
-        started = await self._in_time(bench, start_and_close(driver, job, 1))
-        successor = bench.driver()
-
-        condition = await self._in_time(bench, successor.recover(started.last))
-        await self._stop(bench, successor, started)
-
-        assert condition.standing is not Standing.RUNNING
+        """The agent died between two steps; its successor has the handle, no more."""
+        steps = 1
+        while True:
+            job, first = bench.job(f"killed-after-{steps}"), bench.driver()
+            async with start_and_abandon(first, job, steps) as started:
+                successor = bench.driver()
+                condition = await self._in_time(bench, successor.recover(started.last))
+                await self._stop(bench, successor, started)
+            # Its process was not killed after all, and lets go of what has ended.
+            await self._stop(bench, first, started)
+            if started.last.url:
+                assert condition.standing is Standing.RUNNING
+                return
+            assert condition.standing is not Standing.RUNNING
+            steps += 1
 
     async def test_a_job_can_be_started_again_after_its_stop(
         self, bench: Bench

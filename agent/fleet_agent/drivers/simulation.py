@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from hashlib import sha256
@@ -27,6 +26,7 @@ from fleet_agent.drivers.base import (
     ProgressSink,
     Standing,
 )
+from fleet_agent.drivers.common.listening import Addresses, at_address, listen
 from fleet_agent.drivers.simulation_behaviour import (
     Behaviour,
     Fault,
@@ -62,8 +62,14 @@ class SimulationDriver(Driver):
 
     name: ClassVar[DriverName] = DriverName.SIMULATION
 
-    def __init__(self, folder: Path, simulation: Simulation | None = None) -> None:
-        """Keep one folder per allocation below *folder*."""
+    def __init__(
+        self,
+        folder: Path,
+        simulation: Simulation | None = None,
+        addresses: Addresses | None = None,
+    ) -> None:
+        """Keep one folder per allocation below *folder*, and serve at *addresses*."""
+        self._addresses = addresses or Addresses()
         self._folder = folder
         self._simulation = simulation or Simulation()
         self._children = Children()
@@ -91,7 +97,7 @@ class SimulationDriver(Driver):
         yield Handle(allocation=job.allocation, data=data)
         _make_empty(folder)
         await _pause(Pause.FOLDER_MADE, behaviour, progress)
-        with socket.create_server(("127.0.0.1", 0)) as listening:
+        with listen(self._addresses) as listening:
             port = listening.getsockname()[1]
             pid = self._children.spawn(folder, listening.fileno())
             named = False
@@ -113,9 +119,11 @@ class SimulationDriver(Driver):
             raise _failure(
                 Reason.START_FAILED, "The simulated server failed to start on purpose."
             )
-        await _until_serving(job, port, process)
+        await _until_serving(job, (self._addresses.local, port), process)
         await _pause(Pause.ANSWERING, behaviour, progress)
-        url = f"http://127.0.0.1:{port}{_prefix_of(job)}"
+        url = at_address(
+            f"http://host{_prefix_of(job)}", self._addresses.advertise, port
+        )
         yield Handle(allocation=job.allocation, data=data, url=url)
         await _pause(Pause.ADDRESS_TOLD, behaviour, progress)
 
@@ -204,13 +212,15 @@ async def _pause(here: Pause, behaviour: Behaviour, progress: ProgressSink) -> N
         await asyncio.Event().wait()
 
 
-async def _until_serving(job: Job, port: int, process: ProcessName) -> None:
+async def _until_serving(
+    job: Job, where: tuple[str, int], process: ProcessName
+) -> None:
     """Return once the server answers.
 
     Raises:
         DriverError: it ended, or did not answer within the job's start time.
     """
-    answer = asyncio.create_task(until_answered(port, _prefix_of(job)))
+    answer = asyncio.create_task(until_answered(where, _prefix_of(job)))
     death = asyncio.create_task(until_gone(process))
     try:
         done, _ = await asyncio.wait(

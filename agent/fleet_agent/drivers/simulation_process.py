@@ -90,13 +90,13 @@ def _close_pipe(child: subprocess.Popen[bytes]) -> None:
             child.stdin.close()
 
 
-async def until_answered(port: int, prefix: str) -> None:
-    """Return when a server on *port* has answered one request.
+async def until_answered(where: tuple[str, int], prefix: str) -> None:
+    """Return when a server at address and port *where* has answered one request.
 
     Raises:
         OSError: it closed the connection instead.
     """
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await asyncio.open_connection(*where)
     try:
         writer.write(f"HEAD {prefix} HTTP/1.0\r\n\r\n".encode())
         if not await reader.readline():

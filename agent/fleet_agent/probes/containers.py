@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fleet_agent.probes.engine_readings import TOOL as ENGINE
 from fleet_agent.probes.faults import is_absent, process_fault
 from fleet_agent.probes.text import known, lines, shortened
 from fleet_agent.probes.tools import Ask, ToolCall, ToolResult
@@ -36,6 +37,10 @@ class ContainerProbe:
     """Reports container engines: a client alone is none."""
 
     ask: Ask
+    host: str | None = None
+    """Where the Docker driver's engine answers: it counts, whatever a client says."""
+    can_keep_in: bool | None = None
+    """As in the settings of a detection."""
 
     def observe(self) -> tuple[Engine, ...]:
         """Return each engine whose client is there; never raises."""
@@ -44,13 +49,29 @@ class ContainerProbe:
             result = self.ask(ToolCall(tool=name, argv=argv, seconds=_SECONDS))
             if not is_absent(result):
                 found.append(judge_engine(name, result))
-        return tuple(found)
+        if self.host is None:
+            return tuple(found)
+        own = self._own(self.host)
+        others = tuple(engine for engine in found if engine.name != own.name)
+        return (own, *others)
+
+    def _own(self, host: str) -> Engine:
+        call = ToolCall(tool=ENGINE, argv=(ENGINE, host), seconds=_SECONDS)
+        result = self.ask(call)
+        if is_absent(result):
+            return Engine(name="docker", usable=False, reason="daemon_not_reachable")
+        engine = judge_engine("docker", result)
+        if engine.usable and self.can_keep_in is not None:
+            info = _json(result.stdout)
+            if not (self.can_keep_in and _runs_in_this_kernel_as_root(info)):
+                return replace(engine, usable=False, reason="not_kept_in")
+        return engine
 
 
 def judge_engine(name: str, result: ToolResult) -> Engine:
     """Judge what ``info`` said; a client prints its own half without a daemon."""
     fault = process_fault(result)
-    if fault is not None:
+    if fault is not None and "permission denied" not in result.text.lower():
         usable = None if result.timed_out else False
         return Engine(name=name, usable=usable, reason=fault.reason, told=_told(result))
     info = _json(result.stdout)
@@ -67,7 +88,32 @@ def judge_engine(name: str, result: ToolResult) -> Engine:
             else "daemon_not_reachable"
         )
         return Engine(name=name, usable=False, reason=reason, told=_told(result))
-    return Engine(name=name, usable=True, version=version, gpu_runtime=_gpu(info))
+    reason = _unsuitable(info)
+    return Engine(
+        name=name,
+        usable=reason == "ok",
+        version=version,
+        gpu_runtime=_gpu(info),
+        reason=reason,
+    )
+
+
+def _unsuitable(info: Mapping[str, Any]) -> str:
+    """Return why an engine that answers is of no use to the Docker driver, or ok."""
+    engine = info.get("engine")
+    parts = engine.get("Components") if isinstance(engine, Mapping) else None
+    if isinstance(parts, list) and "podman" in str(parts).lower():
+        return "emulated_by_podman"
+    if info.get("OSType") not in {None, "linux"}:
+        return "runs_no_linux_containers"
+    return "ok"
+
+
+def _runs_in_this_kernel_as_root(info: Mapping[str, Any]) -> bool:
+    """Whether rules of this machine's packet filter hold for the engine's containers."""
+    options = info.get("SecurityOptions")
+    rootless = "name=rootless" in str(options)
+    return not rootless and "Docker Desktop" not in str(info.get("OperatingSystem"))
 
 
 def _json(text: str) -> Mapping[str, Any]:

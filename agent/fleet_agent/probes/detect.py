@@ -111,7 +111,11 @@ async def _look_at_hardware(settings: DetectSettings, seen: Seen) -> Seen:
         flights.run("nvidia", nvidia.observe, seconds=_NVIDIA_SECONDS),
         flights.run("amd", AmdProbe(ask=ask).observe, seconds=_AMD_SECONDS),
         flights.run(
-            "containers", ContainerProbe(ask=ask).observe, seconds=_SLOW_SECONDS
+            "containers",
+            ContainerProbe(
+                ask=ask, host=settings.engine_host, can_keep_in=settings.can_keep_in
+            ).observe,
+            seconds=_SLOW_SECONDS,
         ),
         flights.run(
             "launchers",

@@ -38,9 +38,20 @@ def agent_drivers(
             usable, reason = True, "ok"
         observed = Observed(source="agent", observed_at=at)
         found.append(
-            AgentDriver(name=name, usable=usable, reason=reason, observed=observed)
+            AgentDriver(
+                name=name,
+                usable=usable,
+                reason=reason,
+                limits=settings.limits.get(name),
+                environments=settings.environments_of.get(name, _any)(),
+                observed=observed,
+            )
         )
     return tuple(found)
+
+
+def _any() -> None:
+    return None
 
 
 def _native(

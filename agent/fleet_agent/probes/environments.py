@@ -64,7 +64,7 @@ async def _torch(
     environment: Environment,
     packages: tuple[Package, ...],
     driver_versions: tuple[str, ...],
-) -> Answer:
+) -> Answer | None:
     if not any(package.name == "torch" for package in packages):
         return _without_torch()
     stamp = await asyncio.to_thread(_stamp, environment.interpreter)
@@ -72,6 +72,8 @@ async def _torch(
     remembered: Answer | None = settings.memory.torch.get(key)
     if remembered is not None:
         return remembered
+    if not settings.gpu_is_free():
+        return None
     probe = TorchProbe(
         ask=settings.ask, interpreter=environment.interpreter, seconds=_TORCH_SECONDS
     )

@@ -58,9 +58,12 @@ _NOT_EXECUTABLE: Final = re.compile(
     r"|^permissionerror\b|winerror (5|193|216)\]",
     re.IGNORECASE | re.MULTILINE,
 )
+# The loader ends with a shell's code for "not found", of a program that is there.
+_LOADER: Final = re.compile(r"error while loading shared libraries", re.IGNORECASE)
+# French puts a space, often one that does not break, before its colons.
 _SHELL: Final = re.compile(
     r"^(?:-?(?:/\S+/)?(?:ba|da|z|k|a)?sh|fish)\b[^:\n]*:"
-    r"(?:\s*(?:line\s+)?\d+:)?\s*(?P<tool>[\w./-]+):\s*(?P<what>.+)$",
+    r"(?:\s*(?:line\s+)?\d+:)?\s*(?P<tool>[\w./-]+)\s?:\s*(?P<what>.+)$",
     re.MULTILINE,
 )
 
@@ -80,7 +83,7 @@ def is_absent(result: ToolResult) -> bool:
 
 def _start_fault(result: ToolResult) -> Answer | None:
     fault = result.fault or _FAULT_CODES.get(result.exit_code) or _told_fault(result)
-    if fault is None:
+    if fault is None or (result.fault is None and _LOADER.search(result.stderr)):
         return None
     if fault is ToolFault.NOT_FOUND:
         return failed(ProbeStatus.TOOL_ABSENT, "tool_not_found")

@@ -98,7 +98,10 @@ class Flights:
         flight.busy = True
         threading.Thread(target=fly, name=f"probe-{name}", daemon=True).start()
         try:
-            return await asyncio.wait_for(arrived, seconds)
+            # Not wait_for: of Python 3.11 it takes no cancellation from a caller whose
+            # answer arrives at the same moment, and that caller then goes on for ever.
+            async with asyncio.timeout(seconds):
+                return await arrived
         except TimeoutError:
             return Landed(late=True)
 

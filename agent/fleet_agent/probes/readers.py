@@ -9,11 +9,13 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from fleet_agent.probes.engine_readings import TOOL as ENGINE, read_engine
 from fleet_agent.probes.frameworks import TOOL as PACKAGES, read_packages
 from fleet_agent.probes.host.probe import HOST, USAGE
 from fleet_agent.probes.host.readings import read_host, read_usage
 from fleet_agent.probes.launchers import TOOL as LAUNCHERS, read_launchers
 from fleet_agent.probes.network import TOOL as ROUTE, read_route
+from fleet_agent.probes.presence import POWER_TOOL, read_power
 from fleet_agent.probes.running import run
 from fleet_agent.probes.sandbox import LANDLOCK_TOOL, read_landlock
 from fleet_agent.probes.tools import ToolCall, ToolResult
@@ -24,7 +26,9 @@ _READERS: Final[dict[str, Callable[[tuple[str, ...]], Any]]] = {
     USAGE: lambda _: read_usage(),
     PACKAGES: lambda argv: read_packages(argv[1]),
     LAUNCHERS: lambda argv: read_launchers(argv[1:]),
+    ENGINE: lambda argv: read_engine(argv[1]),
     ROUTE: lambda _: read_route(),
+    POWER_TOOL: lambda _: read_power(),
     LANDLOCK_TOOL: lambda _: read_landlock(),
 }
 

@@ -43,11 +43,18 @@ class _Stream:
 
 
 def find(call: ToolCall) -> str | None:
-    """Return the path of *call*'s program: PATH first, then its usual places."""
+    """Return the path of *call*'s program: PATH first, then its usual places.
+
+    A file there that nobody may run is returned only where no other place has one: then
+    that it cannot be run is the fact.
+    """
     on_path = shutil.which(call.argv[0])
     if on_path is not None:
         return on_path
-    return next((place for place in call.places if os.path.exists(place)), None)  # noqa: PTH110 - a plain string from a table
+    there = [place for place in call.places if os.path.exists(place)]  # noqa: PTH110 - a plain string from a table
+    return next((place for place in there if os.access(place, os.X_OK)), None) or next(
+        iter(there), None
+    )
 
 
 def run(call: ToolCall) -> ToolResult:

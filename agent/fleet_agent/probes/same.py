@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-from fleet_contracts.capabilities import WorkerCapabilities
+from fleet_contracts.capabilities import OwnerTerm, WorkerCapabilities
 
 
 _GIB: Final = 1 << 30
@@ -18,6 +19,15 @@ def same_facts(left: WorkerCapabilities, right: WorkerCapabilities) -> bool:
     than a GiB, or than a twentieth, is no change.
     """
     return _same_disk(left, right) and _facts(left) == _facts(right)
+
+
+def same_terms(left: Iterable[OwnerTerm], right: Iterable[OwnerTerm]) -> bool:
+    """Whether two looks at the owner's terms came to the same, their moments aside."""
+    return [_term(item) for item in left] == [_term(item) for item in right]
+
+
+def _term(term: OwnerTerm) -> Any:
+    return term.model_dump(exclude={"observed"})
 
 
 def _same_disk(left: WorkerCapabilities, right: WorkerCapabilities) -> bool:

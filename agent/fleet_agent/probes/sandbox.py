@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fleet_agent.bubblewrap_program import is_new_enough, packaged_bwrap
 from fleet_agent.probes.commands import Trial, judge_trial, version
 from fleet_agent.probes.text import positive
-from fleet_agent.probes.tools import Ask, ToolCall
+from fleet_agent.probes.tools import Ask, ToolCall, ToolResult
 
 
 LANDLOCK_TOOL: Final = "landlock-readings"
@@ -66,22 +67,24 @@ class SandboxProbe:
         return (self._bubblewrap(), self._landlock(), self._setpriv())
 
     def _trial(self, name: str, argv: tuple[str, ...]) -> Trial:
-        call = ToolCall(
-            tool=name,
-            argv=argv,
-            seconds=_SECONDS,
-            places=(f"/usr/bin/{argv[0]}",),
+        return judge_trial(name, self._said(name, argv))
+
+    def _said(self, name: str, argv: tuple[str, ...]) -> ToolResult:
+        places = [f"/usr/bin/{argv[0]}"]
+        if name == "bubblewrap" and (packaged := packaged_bwrap()) is not None:
+            places.append(packaged)
+        return self.ask(
+            ToolCall(tool=name, argv=argv, seconds=_SECONDS, places=tuple(places))
         )
-        return judge_trial(name, self.ask(call))
 
     def _bubblewrap(self) -> Trial:
         trial = self._trial("bubblewrap", _BUBBLEWRAP)
         if not trial.usable:
             return trial
-        said = self.ask(
-            ToolCall(tool="bubblewrap", argv=("bwrap", "--version"), seconds=_SECONDS)
-        )
-        return Trial(name=trial.name, usable=True, version=version(said.text))
+        found = version(self._said("bubblewrap", ("bwrap", "--version")).text)
+        if not is_new_enough(found):
+            return replace(trial, usable=False, version=found, reason="too_old")
+        return replace(trial, version=found)
 
     def _setpriv(self) -> Trial:
         return self._trial("setpriv", ("setpriv", "--version"))

@@ -36,6 +36,11 @@ class Memory:
     torch: dict[Any, Any] = field(default_factory=dict)
 
 
+def always() -> bool:
+    """Return that it is so."""
+    return True
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -52,6 +57,16 @@ class DetectSettings:
     """Returns those that were built since; asked at each detection."""
     drivers: tuple[DriverName, ...] = (DriverName.NATIVE,)
     """The drivers that the agent was built with and may use."""
+    limits: Mapping[DriverName, bool | None] = field(default_factory=dict)
+    """Which of them keep a workload to its class; what is absent is unknown."""
+    environments_of: Mapping[DriverName, Callable[[], tuple[str, ...] | None]] = field(
+        default_factory=dict
+    )
+    """Returns the refs that a driver can run; absent or None is any."""
+    engine_host: str | None = None
+    """Where the Docker driver's engine answers; None: there is no such driver."""
+    can_keep_in: bool | None = None
+    """Whether the agent can keep containers out of private networks; None: it need not."""
     unsandboxed: bool = False
     """The machine's owner allowed native runs without a sandbox."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +74,9 @@ class DetectSettings:
     """None: the address of the default route."""
     torch: bool = True
     """Ask torch; it is the one probe that takes seconds."""
+    gpu_is_free: Callable[[], bool] = always
+    """Whether torch may try a GPU that two programs must not compute on; what it said
+    before still counts."""
     ask: Ask = ask_machine
     now: Callable[[], datetime] = _now
     memory: Memory = field(default_factory=Memory)

@@ -12,8 +12,15 @@ from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from typing_extensions import override
 
-from fleet_contracts.protocol import Goodbye, ToAgent, encode
+from fleet_contracts.protocol import (
+    AddressOffer,
+    AddressVerdict,
+    Goodbye,
+    ToAgent,
+    encode,
+)
 from fleet_hub.adapters.link_registry import LinkRegistry
+from fleet_hub.controller import governing, reaching
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.enrolling import machine_of
 from fleet_hub.controller.errors import LinkRefusedError, StoreWriteError
@@ -41,6 +48,9 @@ class AgentSocket(WebSocketHandler):
 
     _session: LinkSession | None = None
     _silence: asyncio.TimerHandle | None = None
+    _trying: asyncio.Task[None] | None = None
+    _is_asked: bool = False
+    """A second agent came, and this link was asked whether it still lives."""
 
     @override
     def initialize(self, *, core: Core, registry: LinkRegistry) -> None:
@@ -61,10 +71,13 @@ class AgentSocket(WebSocketHandler):
             machine,
             attach=lambda: self._registry.attach(machine, self),
             send=self._say,
+            offered=self._offered,
         )
 
     @override
     def open(self, *args: str, **kwargs: str) -> None:
+        # A launch right after an acknowledgement must not wait for the agent's kernel.
+        self.set_nodelay(value=True)
         self._expect_a_word(HELLO_SECONDS)
 
     @override
@@ -94,6 +107,9 @@ class AgentSocket(WebSocketHandler):
 
     @override
     def on_pong(self, data: bytes) -> None:
+        if self._is_asked and self._session is not None:
+            self._is_asked = False
+            governing.report_second_link(self._core, self._session.machine)
         self._expect_a_word(self._core.settings.silence_seconds)
 
     @override
@@ -118,7 +134,23 @@ class AgentSocket(WebSocketHandler):
             self.ping()
         except WebSocketClosedError:
             return
+        self._is_asked = True
         self._expect_a_word(PROBE_SECONDS)
+
+    def _offered(self, offer: AddressOffer) -> None:
+        """Have an address tried; one try at a time, the others go unheard."""
+        session = self._session
+        if session is None or (self._trying is not None and not self._trying.done()):
+            return
+        self._trying = asyncio.create_task(self._try(session.machine, offer))
+
+    async def _try(self, machine: str, offer: AddressOffer) -> None:
+        try:
+            fault = await reaching.try_offer(self._core, machine, offer)
+        except StoreWriteError:
+            # Nothing was decided: the agent offers it again on its next link.
+            return
+        self._say(AddressVerdict(address=offer.address, explanation=fault))
 
     def send(self, text: str) -> None:
         """Queue *text*; a closing connection drops it."""

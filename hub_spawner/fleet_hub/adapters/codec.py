@@ -7,7 +7,14 @@ from typing import Generic, TypeVar
 from pydantic import TypeAdapter
 
 from fleet_contracts.timeline import TimelineEvent
-from fleet_hub.controller.records import Issued, MachineRecord, Secrets, Workload
+from fleet_hub.controller.audit_entry import AuditEntry
+from fleet_hub.controller.records import (
+    EnrolmentCode,
+    Issued,
+    MachineRecord,
+    Secrets,
+    Workload,
+)
 
 
 Record = TypeVar("Record")
@@ -38,3 +45,5 @@ MACHINES = Codec(MachineRecord)
 ISSUED = Codec(Issued)
 SECRETS = Codec(Secrets)
 EVENTS = Codec(TimelineEvent)
+CODES = Codec(EnrolmentCode)
+AUDIT = Codec(AuditEntry)

@@ -5,10 +5,21 @@ It refuses what the durable store refuses; one suite runs against both.
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 from fleet_contracts.timeline import TimelineEvent
+from fleet_hub.controller.audit_entry import AuditEntry, Numbered
 from fleet_hub.controller.errors import StoreWriteError
 from fleet_hub.controller.ports import EVENTS_KEPT, Change, Contents
-from fleet_hub.controller.records import Issued, MachineRecord, Secrets, Workload
+from fleet_hub.controller.records import (
+    EnrolmentCode,
+    Issued,
+    MachineRecord,
+    Secrets,
+    Workload,
+)
+from fleet_hub.controller.spans import Held, Span, Total, touches, within
+from fleet_hub.scheduling.snapshot import Usage
 
 
 class MemoryStore:
@@ -20,7 +31,11 @@ class MemoryStore:
         self._workloads: dict[str, Workload] = {}
         self._issued: dict[str, Issued] = {}
         self._machines: dict[str, MachineRecord] = {}
+        self._codes: dict[str, EnrolmentCode] = {}
+        self._audit: list[AuditEntry] = []
         self._secrets: dict[str, Secrets] = {}
+        self._usage: dict[int, Usage] = {}
+        self._spans: dict[str, Span] = {}
         self._events: dict[str, list[TimelineEvent]] = {}
 
     def reopened(self) -> MemoryStore:
@@ -30,7 +45,11 @@ class MemoryStore:
         again._workloads = dict(self._workloads)
         again._issued = dict(self._issued)
         again._machines = dict(self._machines)
+        again._codes = dict(self._codes)
+        again._audit = list(self._audit)
         again._secrets = dict(self._secrets)
+        again._usage = dict(self._usage)
+        again._spans = dict(self._spans)
         again._events = {name: list(events) for name, events in self._events.items()}
         return again
 
@@ -41,6 +60,8 @@ class MemoryStore:
             workloads=tuple(sorted(self._workloads.values(), key=lambda w: w.id)),
             issued=tuple(sorted(self._issued.values(), key=lambda i: i.epoch)),
             machines=tuple(sorted(self._machines.values(), key=lambda m: m.name)),
+            codes=tuple(sorted(self._codes.values(), key=lambda c: c.code_hash)),
+            usage=dict(self._usage),
         )
 
     def commit(self, change: Change) -> None:
@@ -62,8 +83,17 @@ class MemoryStore:
                 issued[allocation] = record
         events = self._with_events(change)
         _check(workloads, issued)
+        if any(span.allocation in self._spans for span in change.spans):
+            raise StoreWriteError("an allocation is released twice")
         self._workloads, self._issued, self._events = workloads, issued, events
         self._machines |= change.machines
+        self._audit += change.audit
+        for code_hash, code in change.codes.items():
+            self._codes.pop(code_hash, None)
+            if code is not None:
+                self._codes[code_hash] = code
+        self._usage |= change.usage
+        self._spans |= {span.allocation: span for span in change.spans}
         for name in change.removed:
             self._secrets.pop(name, None)
         for name, secrets in change.secrets.items():
@@ -100,6 +130,35 @@ class MemoryStore:
     def secrets(self, workload: str) -> Secrets | None:
         """Return what a launch of *workload* needs, unless it was scrubbed."""
         return self._secrets.get(workload)
+
+    def audit(
+        self, *, before: int | None = None, limit: int = 100, target: str = ""
+    ) -> tuple[Numbered, ...]:
+        """Return the newest entries of the audit log, newest first."""
+        found = [
+            Numbered(seq=seq, entry=entry)
+            for seq, entry in enumerate(self._audit, start=1)
+            if (before is None or seq < before) and target in {"", entry.target}
+        ]
+        return tuple(reversed(found))[:limit]
+
+    def totals(self, since: int, until: int) -> tuple[Total, ...]:
+        """Return what was released and held within a period, in microseconds."""
+        sums: dict[Held, list[int]] = {}
+        for span in self._spans.values():
+            if touches(span, since, until):
+                entry = sums.setdefault(span.held, [0, 0])
+                entry[0] += 1
+                entry[1] += within(span, since, until)
+        return tuple(
+            Total(held=held, allocations=count, microseconds=microseconds)
+            for held, (count, microseconds) in sorted(
+                sums.items(), key=lambda item: astuple(item[0])
+            )
+        )
+
+    def write_back(self) -> None:
+        """Nothing is put off."""
 
     def tidy(self) -> None:
         """Nothing is kept that was scrubbed."""

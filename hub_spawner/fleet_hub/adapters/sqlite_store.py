@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Self
 
 from fleet_contracts.timeline import TimelineEvent
-from fleet_hub.adapters import codec, store_file
+from fleet_hub.adapters import codec, span_rows, store_file
+from fleet_hub.controller.audit_entry import Numbered
 from fleet_hub.controller.errors import StoreUnusableError, StoreWriteError
 from fleet_hub.controller.ports import EVENTS_KEPT, Change, Contents
 from fleet_hub.controller.records import Issued, Secrets, Workload
+from fleet_hub.controller.spans import Total
+from fleet_hub.scheduling.snapshot import Usage
 
 
 class SqliteStore:
@@ -77,6 +80,14 @@ class SqliteStore:
                     codec.MACHINES.decode(row[0])
                     for row in read("SELECT record FROM machines ORDER BY name")
                 ),
+                codes=tuple(
+                    codec.CODES.decode(row[0])
+                    for row in read("SELECT record FROM codes ORDER BY hash")
+                ),
+                usage={
+                    user: Usage(amount=amount, as_of=as_of)
+                    for user, amount, as_of in read("SELECT * FROM usage")
+                },
             )
         except (ValueError, TypeError, sqlite3.DatabaseError) as error:
             raise StoreUnusableError(
@@ -125,17 +136,37 @@ class SqliteStore:
                 "INSERT OR REPLACE INTO machines VALUES (?, ?)",
                 (machine.name, codec.MACHINES.encode(machine)),
             )
+        self._write_codes_and_audit(change)
+        for user, used in change.usage.items():
+            row = (user, used.amount, used.as_of)
+            execute("INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", row)
+        span_rows.write(self._connection, change.spans)
         for workload, secrets in change.secrets.items():
             execute("DELETE FROM secrets WHERE workload = ?", (workload,))
             if secrets is not None:
-                row = (workload, codec.SECRETS.encode(secrets))
-                execute("INSERT INTO secrets VALUES (?, ?)", row)
+                execute(
+                    "INSERT INTO secrets VALUES (?, ?)",
+                    (workload, codec.SECRETS.encode(secrets)),
+                )
         for workload, event in change.events:
             self._write_event(workload, event)
         if change.generation is not None:
             execute(
                 "UPDATE meta SET value = ? WHERE name = 'generation'",
                 (change.generation,),
+            )
+
+    def _write_codes_and_audit(self, change: Change) -> None:
+        execute = self._connection.execute
+        for code_hash, code in change.codes.items():
+            execute("DELETE FROM codes WHERE hash = ?", (code_hash,))
+            if code is not None:
+                row = (code_hash, codec.CODES.encode(code))
+                execute("INSERT INTO codes VALUES (?, ?)", row)
+        for entry in change.audit:
+            execute(
+                "INSERT INTO audit (target, record) VALUES (?, ?)",
+                (entry.target, codec.AUDIT.encode(entry)),
             )
 
     def _write_workload(self, record: Workload) -> None:
@@ -207,6 +238,31 @@ class SqliteStore:
             "SELECT record FROM secrets WHERE workload = ?", (workload,)
         ).fetchone()
         return None if row is None else codec.SECRETS.decode(row[0])
+
+    def audit(
+        self, *, before: int | None = None, limit: int = 100, target: str = ""
+    ) -> tuple[Numbered, ...]:
+        """Return the newest entries of the audit log, newest first."""
+        rows = self._connection.execute(
+            "SELECT seq, record FROM audit WHERE seq < ? AND (? = '' OR target = ?)"
+            " ORDER BY seq DESC LIMIT ?",
+            (before if before is not None else 1 << 62, target, target, limit),
+        )
+        return tuple(
+            Numbered(seq=seq, entry=codec.AUDIT.decode(record)) for seq, record in rows
+        )
+
+    def totals(self, since: int, until: int) -> tuple[Total, ...]:
+        """Return what was released and held within a period, in microseconds."""
+        return span_rows.totals(self._connection, since, until)
+
+    def write_back(self) -> None:
+        """Copy from the write-ahead log into the database what was committed since.
+
+        SQLite does so by itself within every so many commits, and whoever was decided
+        upon then would wait for ten times as long.  Little by little it is soon done.
+        """
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def tidy(self) -> None:
         """Empty the write-ahead log: it holds copies of what was scrubbed since."""

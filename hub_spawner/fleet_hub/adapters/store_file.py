@@ -9,12 +9,18 @@ import time
 from pathlib import Path
 from typing import Final
 
+from fleet_hub.adapters import span_rows
 from fleet_hub.controller.errors import StoreLockedError, StoreUnusableError
 
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 4
 APPLICATION_ID: Final = 0x464C4545
 """Marks our databases (``FLEE``), so that another program's file is never touched."""
+LOG_PAGES: Final = 20_000
+"""How far the log may grow (80 MB) before a commit must write it back itself.
+
+The controller does that while it is idle, so only one that never is comes so far.
+"""
 
 _SCHEMA: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
@@ -46,6 +52,23 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO meta VALUES ('generation', 0);
 """
+_CODES_AND_AUDIT: Final = """
+CREATE TABLE codes (hash TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT;
+-- AUTOINCREMENT: a number is never given twice, not even after a restore.
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    target TEXT NOT NULL,
+    record TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_by_target ON audit (target, seq);
+"""
+_USAGE: Final = """
+CREATE TABLE usage (
+    user INTEGER PRIMARY KEY, amount REAL NOT NULL, as_of REAL NOT NULL
+) STRICT;
+"""
+_STEPS: Final = {1: _CODES_AND_AUDIT, 2: _USAGE, 3: span_rows.TABLE}
+"""What leads from a version to the next; a step only ever adds."""
 
 _REMEDY: Final = (
     "It was left as it is. Restore it from a backup, or move it away to begin with "
@@ -116,15 +139,28 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         )
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
+    connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
     connection.execute("PRAGMA secure_delete=ON")
     if not tables:
         connection.executescript(
             f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id={APPLICATION_ID};"
-            f" PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
+            " PRAGMA user_version=1; COMMIT;"
         )
+    _bring_up_to_date(connection)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
         raise StoreUnusableError(
             f"{path} has schema version {version}; this program reads version "
             f"{SCHEMA_VERSION}. Run the version of JupyterHub Fleet that made it."
         )
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Take the steps that are missing, each whole or not at all."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    while version in _STEPS:
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {_STEPS[version]}"
+            f" PRAGMA user_version={version + 1}; COMMIT;"
+        )
+        version += 1

@@ -1,51 +1,87 @@
-"""The admission cycle: look at the fleet once, decide, make it durable, tell."""
+"""The admission cycle: look at what changed, decide, make it durable, tell."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from time import perf_counter
 
 from fleet_contracts.allocations import Event, State
 from fleet_contracts.reasons import Explanation
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import lifecycle
+from fleet_hub.controller import copying, lifecycle
+from fleet_hub.controller.asking import version_of
 from fleet_hub.controller.core import Core, Transaction
-from fleet_hub.controller.records import Assignment, Issued, Workload
-from fleet_hub.controller.snapshots import snapshot
-from fleet_hub.scheduling.decisions import Placement, Plan, Wait
-from fleet_hub.scheduling.plan import plan
+from fleet_hub.controller.records import Assignment, Issued
+from fleet_hub.controller.retelling import AT_A_TIME, retell
+from fleet_hub.controller.states import pin_of
+from fleet_hub.scheduling.decisions import Placement, Plan
+from fleet_hub.scheduling.likely import Waited
+from fleet_hub.scheduling.ways_out import told, ways_back
 
 
 def run_cycle(core: Core) -> Plan:
     """Decide everything that can be decided now, and begin to carry it out.
 
-    The whole plan is one change: its placements hold their resources, and their
-    timelines say so, before any agent hears of them.
+    The placements are one change: they hold their resources, and their timelines say
+    so, before any agent hears of them.  Those who go on waiting are told afterwards.
     """
     core.wanted = False
-    decided = plan(snapshot(core))
-    with core.transaction() as tx:
-        for refusal in decided.refusals:
-            lifecycle.finish(
-                core,
-                tx,
-                tx.workload(refusal.workload),
-                Event.REFUSED,
-                explanation=refusal.explanation,
-            )
-        for placement in decided.placements:
-            _place(core, tx, placement)
-        for wait in decided.waits:
-            _wait(tx, wait)
-    _show_line(core, decided)
+    began = perf_counter()
+    decided = core.engine.decide(core.clock.now())
+    ways = {one.workload: _ways_out(core, one.workload) for one in decided.refusals}
+    try:
+        with core.transaction() as tx:
+            for refusal in decided.refusals:
+                record = tx.workload(refusal.workload)
+                for way in ways[refusal.workload]:
+                    record = tx.record(record, TimelineKind.NOTE, explanation=way)
+                lifecycle.finish(
+                    core, tx, record, Event.REFUSED, explanation=refusal.explanation
+                )
+            for placement in decided.placements:
+                _place(core, tx, placement)
+    except BaseException:
+        core.engine.forget()
+        raise
+    for observer in core.observers:
+        observer.decided(decided, perf_counter() - began)
+    core.engine.line_moved(core.watchers.watched())
+    retell(core, AT_A_TIME, only_urgent=True)
     # What this cycle itself changed needs no second look.
     core.wanted = False
+    if decided.is_unfinished:
+        core.want_cycle()
     return decided
+
+
+def _ways_out(core: Core, workload: str) -> tuple[Explanation, ...]:
+    """Return what may be done instead of a choice that the files stand in the way of."""
+    record = core.model.workloads[workload]
+    pin = pin_of(copying.go_back(record).home)
+    if pin is None:
+        return ()
+    planner = core.engine.planner(core.clock.now())
+    found = ways_back(
+        planner,
+        record.principal,
+        record.choice.profile,
+        record.choice.class_name,
+        pin=pin,
+        copying=copying.known(core),
+    )
+    return told(found, planner.catalog)
 
 
 def _place(core: Core, tx: Transaction, placement: Placement) -> None:
     record = tx.workload(placement.workload)
     if record.state is State.REQUESTED:
         record = tx.advance(record, Event.ADMITTED)
+    chosen = (placement.machine, placement.driver)
+    if record.origin and chosen == (
+        record.origin.home.machine,
+        record.origin.home.driver,
+    ):
+        # The files are right there: what kept it from them is over.
+        record = tx.put(copying.go_back(record))
     attended = core.is_attended(record.id)
     assignment = Assignment(
         machine=placement.machine,
@@ -54,8 +90,10 @@ def _place(core: Core, tx: Transaction, placement: Placement) -> None:
         runtime=placement.runtime,
         class_name=placement.class_name,
         resources=placement.resources,
+        devices_asked=placement.devices_asked,
         limit_seconds=placement.limit_seconds,
         since=tx.now,
+        ends_by=placement.ends_by,
         launched=attended,
     )
     tx.change.issued[assignment.allocation] = Issued(
@@ -67,52 +105,22 @@ def _place(core: Core, tx: Transaction, placement: Placement) -> None:
         resources=assignment.resources,
         driver=assignment.runtime.driver,
     )
+    outset, waited = record.outset, record.waited
+    if outset is not None:
+        moment = tx.now.timestamp()
+        came = outset.came(moment)
+        waited = Waited(placement.class_name, outset.part(moment), moment, came)
     record = tx.advance(
-        record, Event.PLACED, assignment=assignment, explanation=placement.note
+        record,
+        Event.PLACED,
+        assignment=assignment,
+        outset=None,
+        waited=waited,
+        explanation=placement.note,
+        profile_version=version_of(core, record.choice),
     )
     record = tx.record(record, TimelineKind.PLACED)
     if placement.note is not None:
         record = tx.record(record, TimelineKind.NOTE, explanation=placement.note)
     if attended:
         lifecycle.launch(core, tx, record)
-
-
-def _wait(tx: Transaction, wait: Wait) -> None:
-    """Keep what the workload waits for; its timeline tells changes only."""
-    record = tx.workload(wait.workload)
-    fresh = record.state is State.REQUESTED
-    if fresh:
-        record = tx.advance(record, Event.ADMITTED)
-    if wait.broken is not None:
-        record = tx.record(record, TimelineKind.NOTE, explanation=wait.broken)
-    if fresh or _differs(record, wait):
-        record = replace(record, explanation=wait.explanation)
-        record = tx.record(record, TimelineKind.WAITING, explanation=wait.explanation)
-    if record.promise != wait.no_later_than:
-        tx.put(replace(record, promise=wait.no_later_than))
-
-
-def _differs(record: Workload, wait: Wait) -> bool:
-    return _cause(record.explanation) != _cause(wait.explanation)
-
-
-def _cause(explanation: Explanation | None) -> tuple[object, ...]:
-    """Return what a change of the timeline's entry depends on; numbers may move."""
-    if explanation is None:
-        return ()
-    holders = sorted(holder.workload for holder in explanation.holders)
-    return (explanation.reason, explanation.machine, *holders)
-
-
-def _show_line(core: Core, decided: Plan) -> None:
-    """Wake whoever reads a workload whose place or reason is another now."""
-    moved = []
-    for wait in decided.waits:
-        earlier = core.model.waits.get(wait.workload)
-        core.model.waits[wait.workload] = wait
-        if earlier is None or (earlier.position, earlier.explanation) != (
-            wait.position,
-            wait.explanation,
-        ):
-            moved.append(wait.workload)
-    core.watchers.notify(moved)

@@ -6,20 +6,23 @@ import re
 from dataclasses import replace
 
 from fleet_contracts.allocations import ENDED, Event, State
+from fleet_contracts.language import mark
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
 from fleet_contracts.workloads import Choice, Principal
 from fleet_hub.admission import Ask
-from fleet_hub.controller import lifecycle
+from fleet_hub.controller import copying, lifecycle
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.model import WAITING
-from fleet_hub.controller.records import Secrets, Workload
+from fleet_hub.controller.records import MachineRecord, Origin, Secrets, Workload
+from fleet_hub.controller.states import pin_of
 from fleet_hub.scheduling.choice import resolve
+from fleet_hub.scheduling.explain import what_if
 
 
-_LAUNCHED_EARLY = frozenset({State.PLACED, State.PREPARING})
-"""The states in which the agent still takes a new environment."""
+_LAUNCHED_EARLY = frozenset({State.PLACED, State.PREPARING, State.STARTING})
+"""The states in which the agent still takes a new environment: nothing answers yet."""
 
 
 def ask(core: Core, request: Ask) -> Workload:
@@ -33,6 +36,7 @@ def ask(core: Core, request: Ask) -> Workload:
     """
     record = core.model.by_key(request.key)
     choice, fault = checked(core, request)
+    fault = fault or _copy_fault(core, request, choice, record)
     with core.transaction() as tx:
         _follow_rename(core, tx, request.principal)
         if record is not None:
@@ -59,8 +63,45 @@ def checked(core: Core, request: Ask) -> tuple[Choice, Explanation | None]:
     )
     if isinstance(found, Explanation):
         return asked, found
-    named = {"profile": found.profile.name, "class": found.chosen.name}
+    named = {
+        "profile": found.profile.name,
+        "class": found.chosen.name,
+        "files": asked.files,
+    }
     return Choice.model_validate(named), None
+
+
+def _copy_fault(
+    core: Core, request: Ask, choice: Choice, record: Workload | None
+) -> Explanation | None:
+    """Return why a copy that is asked for is not to be had; one that is away may come."""
+    if choice.files != "copy" or record is None:
+        return None
+    earlier = copying.go_back(record)
+    if earlier.home is None or not _begins_elsewhere(core, request, choice, earlier):
+        return None
+    fault = copying.obstacle(core, earlier.home)
+    return None if fault and fault.reason is Reason.COPY_SOURCE_AWAY else fault
+
+
+def _begins_elsewhere(
+    core: Core, request: Ask, choice: Choice, earlier: Workload | None
+) -> bool:
+    """Return whether to leave the files' machine: asked for, and of use only then.
+
+    Where the files' machine may run the choice the wish changes nothing, so that one
+    that is repeated with each start never loses sight of the files it began with.
+    """
+    if earlier is None or earlier.home is None or choice.files is None:
+        return False
+    verdict = what_if(
+        core.engine.planner(core.clock.now()),
+        request.principal,
+        choice.profile,
+        choice.class_name,
+        pin=pin_of(earlier.home),
+    )
+    return not verdict.choosable
 
 
 def _is_launched(record: Workload) -> bool:
@@ -77,28 +118,60 @@ def _begin(
     """Begin a generation at the end of the line."""
     name = earlier.id if earlier else core.ids.workload()
     token = core.ids.token()
+    generation = earlier.generation + 1 if earlier else 1
+    left = earlier.home if earlier else None
+    leaves = _begins_elsewhere(core, request, choice, earlier)
+    if earlier is None or leaves:
+        folder = name if earlier is None else f"{name}-{generation}"
+        notebook = folder_name(request.principal, folder)
+    else:
+        notebook = earlier.notebook
     record = Workload(
         id=name,
         key=request.key,
-        generation=earlier.generation + 1 if earlier else 1,
+        generation=generation,
         principal=request.principal,
         server_name=request.server_name,
-        notebook=earlier.notebook if earlier else folder_name(request.principal, name),
+        notebook=notebook,
         choice=choice,
+        profile_version=version_of(core, choice),
         state=State.REQUESTED,
         line=core.model.next_line(),
         asked_at=tx.now,
         attempt=request.attempt,
-        home=earlier.home if earlier else None,
+        waited=earlier.waited if earlier else None,
+        home=None if leaves else left,
         token_hash=lifecycle.hash_of(token),
         last_seq=earlier.last_seq if earlier else 0,
     )
+    if leaves and left is not None and earlier is not None:
+        record = _depart(core, record, Origin(home=left, notebook=earlier.notebook))
     tx.change.secrets[name] = Secrets(
         environment=request.environment,
         arguments=request.arguments,
         timeline_token=token,
     )
-    return tx.record(record, TimelineKind.ASKED, actor="user")
+    record = tx.record(record, TimelineKind.ASKED, actor="user")
+    if not leaves or left is None:
+        return record
+    if record.is_copied:
+        to_copy = Explanation(reason=Reason.FILES_TO_COPY, machine=left.machine)
+        return tx.record(record, TimelineKind.NOTE, explanation=to_copy)
+    stay = Explanation(
+        reason=Reason.DATA_NOT_LOCAL,
+        machine=left.machine,
+        detail=mark(
+            "this start begins with an empty folder; the earlier files stay there"
+        ),
+    )
+    return tx.record(record, TimelineKind.NOTE, explanation=stay)
+
+
+def _depart(core: Core, record: Workload, origin: Origin) -> Workload:
+    """Return *record* as one that goes back to *origin* unless it gets ready elsewhere."""
+    record = replace(record, origin=origin)
+    avoided = copying.unfit(core) if record.is_copied else {}
+    return replace(record, rejected_by=avoided)
 
 
 def _ask_anew(
@@ -135,11 +208,14 @@ def _ask_again(core: Core, tx: Transaction, request: Ask, record: Workload) -> W
         record = tx.put(
             replace(
                 record,
+                absent=True,
                 assignment=replace(assignment, launched=True, claim_by=None),
             )
         )
         lifecycle.launch(core, tx, record)
     elif new and record.state in _LAUNCHED_EARLY and record.stop is None:
+        # The turn came between the Hub's look at what is left and this ask, for a start
+        # whose link was not known to be closed yet: its token is void by now.
         lifecycle.launch(core, tx, record)
     return record
 
@@ -149,13 +225,41 @@ def _follow_rename(core: Core, tx: Transaction, principal: Principal) -> None:
 
     Pages are guarded by name, since that is all the Hub tells about a visitor.
     """
-    for record in list(core.model.workloads.values()):
+    known = core.model.with_id_or_name(principal.user_id, principal.name)
+    for record in known:
         same_user = record.principal.user_id == principal.user_id
         if same_user and record.principal != principal:
             tx.put(replace(record, principal=principal))
         elif not same_user and record.principal.name == principal.name:
             nobody = record.principal.model_copy(update={"name": ""})
             tx.put(replace(record, principal=nobody))
+    for machine in core.model.owned_by(principal.user_id, principal.name):
+        _follow_owner(tx, machine, principal)
+
+
+def _follow_owner(
+    tx: Transaction, machine: MachineRecord, principal: Principal
+) -> None:
+    """Leave a machine with the person who enrolled it, whatever their name is now.
+
+    Somebody who got an earlier owner's name must not run programs on that machine.
+    """
+    known = machine.owner_id
+    if known is None:
+        owner = replace(machine, owner_id=principal.user_id)
+    elif known == principal.user_id and machine.owner != principal.name:
+        owner = replace(machine, owner=principal.name)
+    elif known != principal.user_id and machine.owner == principal.name:
+        owner = replace(machine, owner="")
+    else:
+        return
+    tx.change.machines[machine.name] = owner
+
+
+def version_of(core: Core, choice: Choice) -> str | None:
+    """Return the version of the chosen profile, if the catalog still has it."""
+    profile = core.catalogs.current().profile_named(choice.profile)
+    return None if profile is None else profile.version
 
 
 def folder_name(principal: Principal, workload: str) -> str:

@@ -131,12 +131,16 @@ class Attendance:
         kind = OutcomeKind.PARKED if self._parked else _OUTCOMES.get(record.state)
         if kind is None:
             return None
+        headline, why = headline_of(self._core, record), record.explanation
+        if kind is OutcomeKind.REFUSED and why is not None:
+            # One "no" in one sentence, also where the fleet came to it a moment later.
+            headline = sentence(why)
         return Outcome(
             kind=kind,
             workload=record.id,
             url=record.url,
-            headline=headline_of(self._core, record),
-            explanation=record.explanation,
+            headline=headline,
+            explanation=why,
         )
 
     def _superseded(self, name: str) -> Outcome:

@@ -46,9 +46,8 @@ class Claims:
         now = self._core.clock.now()
         return [
             record
-            for record in self._core.model.workloads.values()
-            if _is_unclaimed(record)
-            and record.id not in self._running
+            for record in self._core.model.turns_to_claim()
+            if record.id not in self._running
             and not self._core.is_attended(record.id)
             and self._next_try.get(record.id, now) <= now
         ]

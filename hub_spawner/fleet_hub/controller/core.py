@@ -17,7 +17,9 @@ from fleet_contracts.allocations import Event, advance
 from fleet_contracts.protocol import ToAgent
 from fleet_contracts.reasons import Explanation
 from fleet_contracts.timeline import Progress, TimelineEvent, TimelineKind
+from fleet_hub.controller.engine import Engine
 from fleet_hub.controller.model import Model
+from fleet_hub.controller.observing import Observer
 from fleet_hub.controller.ports import (
     AgentLinks,
     Catalogs,
@@ -25,6 +27,8 @@ from fleet_hub.controller.ports import (
     Clock,
     HubApi,
     Ids,
+    Network,
+    NoNetwork,
     Store,
 )
 from fleet_hub.controller.records import Secrets, Workload
@@ -44,6 +48,7 @@ class Core:
         clock: Clock,
         ids: Ids,
         catalogs: Catalogs,
+        network: Network | None = None,
         settings: Settings | None = None,
     ) -> None:
         """Take over the store; every port is in place from here on."""
@@ -53,9 +58,12 @@ class Core:
         self.clock = clock
         self.ids = ids
         self.catalogs = catalogs
+        self.network = network or NoNetwork()
         self.settings = settings or Settings()
         self.model = Model(store.load(), clock.now())
+        self.engine = Engine(self.model, catalogs, self.settings)
         self.watchers = Watchers()
+        self.observers: list[Observer] = []
         self.attended: dict[str, int] = {}
         """How many open starts attend each workload."""
         self.wanted = True
@@ -85,7 +93,10 @@ class Core:
         change = transaction.change
         if change:
             self.store.commit(change)
+            self.engine.note(change)
             self.model.apply(change)
+            for observer in self.observers:
+                observer.changed(change)
         for machine, message in transaction.messages:
             self.links.send(machine, message)
         if change:
@@ -115,6 +126,12 @@ class Transaction:
     def tell(self, machine: str, message: ToAgent) -> None:
         """Send *message* once the decision is durable."""
         self.messages.append((machine, message))
+
+    def use(self, record: Workload) -> None:
+        """Count what *record* has held until now against its user's fair share."""
+        used = self._core.engine.settle(record, self.now, self.change.usage)
+        if used is not None:
+            self.change.usage[record.principal.user_id] = used
 
     def secrets(self, workload: str) -> Secrets | None:
         """Return what a launch needs, as of now."""

@@ -8,6 +8,7 @@
     │   ├── StoreUnusableError      damaged, half written or made by a newer version
     │   └── StoreWriteError         it could not be written; nothing was changed
     ├── RequestRefusedError       wrong or not allowed; do not repeat it unchanged
+    ├── CodeRefusedError          an enrolment code that is not valid, for whatever reason
     ├── UnknownWorkloadError      nothing by this name; perhaps retired meanwhile
     └── LinkRefusedError          an agent that may not speak, and whether to retry
 """
@@ -44,6 +45,10 @@ class RequestRefusedError(ControllerError):
         """Carry the reason with its numbers."""
         super().__init__(explanation.reason.value)
         self.explanation = explanation
+
+
+class CodeRefusedError(ControllerError):
+    """An enrolment code was used, has expired, or was never given: nobody is told which."""
 
 
 class UnknownWorkloadError(ControllerError):

@@ -12,12 +12,14 @@ from typing import Any, Final
 from fleet_contracts.allocations import ENDED, Event
 from fleet_contracts.catalog import Catalog, Deadlines
 from fleet_contracts.protocol import Launch, Stop
-from fleet_contracts.reasons import Explanation
+from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
 from fleet_contracts.workloads import WorkloadSpec
+from fleet_hub.controller import copying
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.records import Assignment, Secrets, StopIntent, Workload
 from fleet_hub.controller.settings import Settings
+from fleet_hub.controller.spans import span_of
 
 
 TOKEN_VARIABLE: Final = "JUPYTERHUB_FLEET_TIMELINE_TOKEN"  # noqa: S105 - a name
@@ -33,6 +35,13 @@ def launch(core: Core, tx: Transaction, record: Workload) -> None:
     """Tell the machine to run *record*; repeated until it has reported."""
     secrets, assignment = tx.secrets(record.id), record.assignment
     if secrets is None or assignment is None:
+        return
+    if record.is_copied and copying.is_too_old(core, assignment.machine):
+        # It would begin with an empty folder, since it does not know of copies.
+        too_old = Explanation(reason=Reason.AGENT_TOO_OLD)
+        order = (assignment.allocation, assignment.epoch)
+        stop = Stop(allocation=order[0], epoch=order[1], explanation=too_old)
+        tx.tell(assignment.machine, stop)
         return
     tx.tell(
         assignment.machine,
@@ -56,6 +65,7 @@ def launch_spec(
     """Return all that the agent needs, the timeline token included."""
     profile = catalog.profile_named(record.choice.profile)
     deadlines = profile.deadlines if profile else Deadlines()
+    chosen = catalog.class_named(assignment.class_name)
     return WorkloadSpec(
         owner=record.principal.name,
         owner_id=record.principal.user_id,
@@ -75,6 +85,8 @@ def launch_spec(
         start_seconds=deadlines.start_seconds,
         stop_seconds=deadlines.stop_seconds,
         limit_seconds=assignment.limit_seconds,
+        lease_seconds=chosen.lease_seconds if chosen else None,
+        copy_order=copying.copy_order(record, limit_bytes=settings.copy_limit_bytes),
     )
 
 
@@ -105,6 +117,11 @@ def release(core: Core, tx: Transaction, record: Workload) -> Workload:
         # machine may still speak.
         ended = replace(issued, open=False) if assignment.launched else None
         tx.change.issued[assignment.allocation] = ended
+    if assignment.launched:
+        tx.use(record)
+    span = span_of(record, tx.now)
+    if span is not None:
+        tx.change.spans.append(span)
     return tx.put(replace(record, assignment=None, url=None))
 
 
@@ -148,6 +165,7 @@ def finish(
     record = release(core, tx, record)
     tx.change.secrets[record.id] = None
     core.model.progress.pop(record.id, None)
+    record = tx.put(copying.go_back(record))
     if record.retired:
         tx.change.workloads.pop(record.id, None)
         tx.change.events = [item for item in tx.change.events if item[0] != record.id]
@@ -159,9 +177,11 @@ def finish(
             record,
             explanation=explanation,
             parked=False,
+            absent=False,
             stop=None,
             ready_at=None,
             promise=None,
+            outset=None,
             token_hash=None,
             rejected_by={},
             rejections=0,

@@ -12,6 +12,7 @@ import structlog
 
 from fleet_contracts.protocol import (
     PROTOCOL,
+    AddressOffer,
     CapabilitiesChanged,
     FromAgent,
     Heartbeat,
@@ -40,12 +41,17 @@ class LinkSession:
         *,
         attach: Callable[[], bool],
         send: Callable[[ToAgent], None],
+        offered: Callable[[AddressOffer], None] = lambda offer: None,
     ) -> None:
-        """Speak with *machine*; ``attach`` claims its only link."""
+        """Speak with *machine*; ``attach`` claims its only link.
+
+        ``offered`` has an address tried, which takes a while, and tells the agent.
+        """
         self._core = core
         self.machine = machine
         self._attach = attach
         self._send = send
+        self._offered = offered
         self.greeted = False
 
     def receive(self, text: str | bytes) -> None:
@@ -109,6 +115,8 @@ class LinkSession:
             reconciling.update_capabilities(
                 self._core, self.machine, message.capabilities
             )
+        elif isinstance(message, AddressOffer):
+            self._offered(message)
         elif isinstance(message, Heartbeat):
             reconciling.catch_up(self._core, self.machine)
             machines.observe(self._core, self.machine, message.usage)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import structlog
 from pydantic import ValidationError
@@ -12,10 +13,19 @@ from fleet_contracts.capabilities import Usage, WorkerCapabilities
 from fleet_contracts.identity import with_identity
 from fleet_contracts.protocol import Redetect
 from fleet_hub.controller.core import Core
+from fleet_hub.controller.model import Presence
 from fleet_hub.controller.records import MachineRecord
 
 
 log = structlog.get_logger()
+
+REST: Final = timedelta(minutes=10)
+"""A device that does nothing for less may only wait for its program's next step."""
+STALE: Final = timedelta(minutes=5)
+"""An observation that is repeated for longer says nothing of the devices any more."""
+
+_USED_MIB: Final = 256
+"""What a program on a GPU takes at the least; an idle one has a few MiB in use."""
 
 
 def look_again(core: Core, machine: str) -> bool:
@@ -50,13 +60,60 @@ def picture_of(core: Core, record: MachineRecord) -> WorkerCapabilities:
 def observe(core: Core, machine: str, usage: Mapping[str, Any] | None) -> None:
     """Keep how busy *machine* says that it is, until its next word.
 
-    It is shown and nothing else: nothing is written, and no placement follows.
+    It is shown, and tells which of equal free devices to leave alone: nothing is
+    written, and nobody starts or waits because of it.
     """
     if usage is None:
         return
+    presence = core.model.presence[machine]
+    earlier, now = presence.usage, core.clock.now()
     try:
-        core.model.presence[machine].usage = Usage.model_validate(usage)
+        presence.usage = Usage.model_validate(usage)
     except ValidationError as error:
         # The heartbeat counts all the same: an observation must not cost a link.
-        where = [".".join(map(str, fault["loc"])) for fault in error.errors()[:5]]
-        log.warning("usage not understood", machine=machine, fields=where)
+        if not presence.usage_doubted:
+            presence.usage_doubted = True
+            where = [".".join(map(str, fault["loc"])) for fault in error.errors()[:5]]
+            log.warning("usage not understood", machine=machine, fields=where)
+        return
+    in_use = _in_use(presence.usage)
+    if earlier is None or earlier.observed != presence.usage.observed:
+        presence.observed_at = now
+    rested = _rested(presence, presence.usage, now)
+    if (presence.in_use, presence.rested) != (in_use, rested):
+        presence.in_use, presence.rested = in_use, rested
+        core.model.stirred.add(machine)
+
+
+def _rested(
+    presence: Presence, usage: Usage, now: datetime
+) -> tuple[tuple[str, float], ...]:
+    """Return the devices that have done nothing for a while, with since when.
+
+    What counts is that nothing is computed: memory that a resting program keeps is no
+    work, and neither is an open browser.
+    """
+    observed_at = presence.observed_at
+    is_fresh = observed_at is not None and now - observed_at < STALE
+    resting = {
+        device.uuid: presence.resting.get(device.uuid, now)
+        for device in usage.devices
+        if is_fresh and device.uuid is not None and device.utilisation_percent == 0
+    }
+    presence.resting = resting
+    return tuple(
+        (uuid, since.timestamp())
+        for uuid, since in sorted(resting.items())
+        if now - since >= REST
+    )
+
+
+def _in_use(usage: Usage) -> tuple[str, ...]:
+    """Return the devices that somebody computes on, by UUID."""
+    return tuple(
+        sorted(
+            device.uuid
+            for device in usage.devices
+            if device.uuid is not None and (device.memory_used_mib or 0) >= _USED_MIB
+        )
+    )

@@ -13,8 +13,15 @@ from fleet_contracts.protocol import InventoryItem
 from fleet_contracts.timeline import Progress
 from fleet_contracts.workloads import ServerKey
 from fleet_hub.controller.ports import Change, Contents
-from fleet_hub.controller.records import Issued, MachineRecord, Workload
+from fleet_hub.controller.records import (
+    EnrolmentCode,
+    Issued,
+    MachineRecord,
+    Workload,
+)
 from fleet_hub.scheduling.decisions import Wait
+from fleet_hub.scheduling.likely import History
+from fleet_hub.scheduling.snapshot import Usage as FairUse
 
 
 _COUNTER_BITS = 32
@@ -30,12 +37,24 @@ class Presence:
     since: datetime
     """When it came, or went."""
     heard_at: datetime | None = None
+    protocol: int = 0
+    """What its agent speaks; 0: it has not said."""
     inventory_known: bool = False
     silence_told: bool = False
     """Its workloads were marked unknown in this absence."""
     facts: PlacementFacts = field(default_factory=PlacementFacts)
     usage: Usage | None = None
-    """How busy it last said that it was; placement does not look at it."""
+    """How busy it last said that it was."""
+    usage_doubted: bool = False
+    """It said so in a way that was not understood, which is told once."""
+    in_use: tuple[str, ...] = ()
+    """The devices that it then saw somebody use, by UUID."""
+    observed_at: datetime | None = None
+    """When it said so for the first time."""
+    resting: dict[str, datetime] = field(default_factory=dict)
+    """Since when each device was seen to do nothing, by UUID."""
+    rested: tuple[tuple[str, float], ...] = ()
+    """Those that have done nothing for long enough to be told."""
     pages: dict[str, InventoryItem] = field(default_factory=dict)
     behind: dict[str, InventoryItem] = field(default_factory=dict)
     """Ledger items whose reports have not arrived yet."""
@@ -45,6 +64,16 @@ class Presence:
     """What it runs and we never issued to it."""
     lost_ledger: bool = False
     rebooted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondLinks:
+    """How often a second agent was refused while the first one lived."""
+
+    count: int
+    last_at: datetime
+    told_at: datetime
+    """When it was last written into the audit log."""
 
 
 class Model:
@@ -58,20 +87,44 @@ class Model:
         self.workloads: dict[str, Workload] = {}
         self.machines: dict[str, MachineRecord] = {}
         self.issued: dict[str, Issued] = {}
+        self.codes: dict[str, EnrolmentCode] = {}
+        """By hash: the enrolment codes that nobody has used yet."""
         self.presence: dict[str, Presence] = {}
         self.waits: dict[str, Wait] = {}
         """What the last cycle said about each waiting workload."""
-        self.progress: dict[str, tuple[Progress, datetime]] = {}
-        """The latest progress of a workload that is not written yet."""
+        self.progress: dict[str, dict[str, tuple[Progress, datetime]]] = {}
+        """The latest of each step of a workload that is not written yet."""
+        self.usage: dict[int, FairUse] = dict(contents.usage)
+        """What each user has used of the fleet lately, ended work only."""
+        self.history = History()
+        """How the latest waits went, by class."""
+        self.stirred: set[str] = set()
+        """Machines of which a link told something that placement looks at."""
+        self._unclaimed: set[str] = set()
+        self.tried_at: dict[str, datetime] = {}
+        """When each machine's address was last tried."""
+        self.lifted_at: dict[str, datetime] = {}
+        """When each machine last had seen an epoch above all of ours."""
+        self.second_links: dict[str, SecondLinks] = {}
+        """The machines for which somebody else tried to speak."""
         self._resting: dict[tuple[str, str], datetime] = {}
+        self._waiting: set[str] = set()
+        self._holding: dict[str, set[str]] = {}
+        self._of_person: dict[int | str, set[str]] = {}
+        self._machine_of: dict[str, str] = {}
+        self._owned: dict[str | int | None, set[str]] = {}
         self._keys: dict[ServerKey, str] = {}
         self._tokens: dict[str, str] = {}
         self._line = 0
         self.apply(
             Change(
-                workloads={record.id: record for record in contents.workloads},
+                workloads={
+                    record.id: record
+                    for record in sorted(contents.workloads, key=_last_waited)
+                },
                 machines={record.name: record for record in contents.machines},
                 issued={record.allocation: record for record in contents.issued},
+                codes={code.code_hash: code for code in contents.codes},
             )
         )
 
@@ -87,31 +140,72 @@ class Model:
             else:
                 self.issued[allocation] = issued
         for machine in change.machines.values():
-            self.machines[machine.name] = machine
-            self.presence.setdefault(machine.name, Presence(since=self.started_at))
+            self._know(machine)
+        for code_hash, code in change.codes.items():
+            if code is None:
+                self.codes.pop(code_hash, None)
+            else:
+                self.codes[code_hash] = code
+        self.usage |= change.usage
         if change.generation is not None:
             self.generation, self._counter = change.generation, 0
 
+    def _know(self, machine: MachineRecord) -> None:
+        earlier = self.machines.get(machine.name)
+        if earlier is not None:
+            self._machine_of.pop(earlier.token_hash, None)
+            for key in (earlier.owner, earlier.owner_id):
+                self._owned.get(key, set()).discard(earlier.name)
+        for key in (machine.owner, machine.owner_id):
+            self._owned.setdefault(key, set()).add(machine.name)
+        self.machines[machine.name] = machine
+        if machine.token_hash:
+            self._machine_of[machine.token_hash] = machine.name
+        self.presence.setdefault(machine.name, Presence(since=self.started_at))
+
     def _index(self, record: Workload) -> None:
-        earlier = self.workloads.get(record.id)
-        if earlier is not None and earlier.token_hash is not None:
-            self._tokens.pop(earlier.token_hash, None)
+        earlier, waited = self.workloads.get(record.id), record.waited
+        if waited is not None and (earlier is None or earlier.waited != waited):
+            self.history.note(waited.class_name, waited.part)
+        self._unindex(record.id)
         self.workloads[record.id] = record
         self._keys[record.key] = record.id
         self._line = max(self._line, record.line)
+        for person in (record.principal.user_id, record.principal.name):
+            self._of_person.setdefault(person, set()).add(record.id)
         if record.token_hash is not None:
             self._tokens[record.token_hash] = record.id
-        if record.state not in WAITING:
+        if record.state in WAITING:
+            self._waiting.add(record.id)
+        else:
             self.waits.pop(record.id, None)
+        assignment = record.assignment
+        if assignment is not None:
+            self._holding.setdefault(assignment.machine, set()).add(record.id)
+            if not assignment.launched:
+                self._unclaimed.add(record.id)
+
+    def _unindex(self, name: str) -> None:
+        """Take out of every index what it says of a workload's earlier record."""
+        self._waiting.discard(name)
+        self._unclaimed.discard(name)
+        record = self.workloads.get(name)
+        if record is None:
+            return
+        for person in (record.principal.user_id, record.principal.name):
+            self._of_person[person].discard(name)
+        if record.token_hash is not None:
+            self._tokens.pop(record.token_hash, None)
+        if record.assignment is not None:
+            self._holding[record.assignment.machine].discard(name)
 
     def _forget(self, name: str) -> None:
+        self._unindex(name)
         record = self.workloads.pop(name, None)
         self.waits.pop(name, None)
         self.progress.pop(name, None)
         if record is not None:
             self._keys.pop(record.key, None)
-            if record.token_hash is not None:
-                self._tokens.pop(record.token_hash, None)
 
     def next_epoch(self) -> int:
         """Return an epoch that was never used and never will be again."""
@@ -120,8 +214,9 @@ class Model:
 
     def generation_above(self, epoch: int) -> int | None:
         """Return the generation needed to issue above *epoch*; None: ours does."""
-        needed = (epoch >> _COUNTER_BITS) + 1
-        return needed if needed > self.generation else None
+        if epoch <= (self.generation << _COUNTER_BITS) + self._counter:
+            return None
+        return (epoch >> _COUNTER_BITS) + 1
 
     def next_line(self) -> int:
         """Return the place behind everybody who has asked."""
@@ -147,14 +242,33 @@ class Model:
 
     def holders(self, machine: str) -> Iterator[Workload]:
         """Yield the workloads that hold something of *machine*."""
-        for record in self.workloads.values():
-            assignment = record.assignment
-            if record.holds and assignment and assignment.machine == machine:
+        for name in sorted(self._holding.get(machine, ())):
+            record = self.workloads[name]
+            if record.holds:
                 yield record
+
+    def with_id_or_name(self, user_id: int, name: str) -> list[Workload]:
+        """Return the workloads of a user, and of whoever else goes by that name."""
+        names = self._of_person.get(user_id, set()) | self._of_person.get(name, set())
+        return [self.workloads[item] for item in sorted(names)]
+
+    def with_name(self, name: str) -> list[Workload]:
+        """Return the workloads of whoever goes by that name."""
+        return [self.workloads[it] for it in sorted(self._of_person.get(name, ()))]
+
+    def owned_by(self, user_id: int, name: str) -> list[MachineRecord]:
+        """Return the machines whose owner has this id or this name, by name."""
+        names = self._owned.get(user_id, set()) | self._owned.get(name, set())
+        return [self.machines[machine] for machine in sorted(names)]
+
+    def machine_of_token(self, token_hash: str) -> str | None:
+        """Return the machine whose token has this hash."""
+        return self._machine_of.get(token_hash)
 
     def begin_presence(self, machine: str, now: datetime) -> Presence:
         """Replace what an earlier link of *machine* said."""
         earlier = self.presence.get(machine)
+        self.stirred.add(machine)
         self.presence[machine] = Presence(
             online=True,
             since=now,
@@ -175,7 +289,16 @@ class Model:
             del self._resting[pair]
         return over
 
+    def turns_to_claim(self) -> list[Workload]:
+        """Return the workloads whose turn has come and that were not launched yet."""
+        return [self.workloads[name] for name in sorted(self._unclaimed)]
+
     def waiting(self) -> list[Workload]:
         """Return the line, in the order of asking."""
-        line = [item for item in self.workloads.values() if item.state in WAITING]
+        line = [self.workloads[name] for name in self._waiting]
         return sorted(line, key=lambda item: item.line)
+
+
+def _last_waited(record: Workload) -> float:
+    """Return when the last wait of *record* ended: the latest are remembered."""
+    return 0.0 if record.waited is None else record.waited.at

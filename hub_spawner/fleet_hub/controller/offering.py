@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from fleet_contracts.catalog import Profile, ResourceClass
@@ -9,12 +10,17 @@ from fleet_contracts.reasons import Explanation, ReasonKind
 from fleet_contracts.sentences import sentence
 from fleet_contracts.workloads import Principal, ServerKey
 from fleet_hub.admission import Offer, Offers, ValidateAnswer
+from fleet_hub.controller import copying
 from fleet_hub.controller.core import Core
-from fleet_hub.controller.snapshots import pin_of, snapshot
+from fleet_hub.controller.records import Home
+from fleet_hub.controller.states import pin_of
 from fleet_hub.controller.words import STARTS_NOW
+from fleet_hub.explaining.ways import way_out
 from fleet_hub.scheduling.choice import read_choice
-from fleet_hub.scheduling.explain import offer
-from fleet_hub.scheduling.snapshot import Pin, Snapshot
+from fleet_hub.scheduling.explain import what_if
+from fleet_hub.scheduling.planner import Planner
+from fleet_hub.scheduling.snapshot import Pin
+from fleet_hub.scheduling.ways_out import Copying, WaysOut, ways_out
 
 
 _FINAL: Final = frozenset({ReasonKind.NEVER, ReasonKind.NOT_ALLOWED})
@@ -22,12 +28,14 @@ _FINAL: Final = frozenset({ReasonKind.NEVER, ReasonKind.NOT_ALLOWED})
 
 def offers_for(core: Core, principal: Principal, key: ServerKey | None) -> Offers:
     """Return every profile and class that *principal* may see, in catalog order."""
-    fleet, pin = snapshot(core), _pin(core, key)
-    catalog = fleet.catalog
+    now, home = core.clock.now(), _home(core, key)
+    pin, copied = pin_of(home), copying.known(core)
+    planner = core.engine.planner(now)
+    catalog = planner.catalog
     return Offers(
-        as_of=core.clock.now(),
+        as_of=now,
         offers=tuple(
-            _offer(fleet, principal, profile, chosen, pin)
+            _offer(planner, principal, profile, chosen, pin=pin, copied=copied, now=now)
             for profile in catalog.profiles
             if profile.audience.includes(principal)
             for chosen in catalog.classes_of(profile)
@@ -35,20 +43,28 @@ def offers_for(core: Core, principal: Principal, key: ServerKey | None) -> Offer
     )
 
 
-def _pin(core: Core, key: ServerKey | None) -> Pin | None:
+def _home(core: Core, key: ServerKey | None) -> Home | None:
     record = core.model.by_key(key) if key is not None else None
-    return pin_of(record.home) if record is not None else None
+    return copying.go_back(record).home if record is not None else None
 
 
 def _offer(
-    fleet: Snapshot,
+    planner: Planner,
     principal: Principal,
     profile: Profile,
     chosen: ResourceClass,
+    *,
     pin: Pin | None,
+    copied: Copying,
+    now: datetime,
 ) -> Offer:
-    verdict = offer(fleet, principal, profile.name, chosen.name, pin=pin)
+    verdict = what_if(planner, principal, profile.name, chosen.name, pin=pin)
     why = verdict.explanation
+    found = WaysOut()
+    if pin is not None and not verdict.choosable:
+        found = ways_out(
+            planner, principal, profile.name, chosen.name, pin=pin, copying=copied
+        )
     return Offer(
         profile=profile.name,
         class_name=chosen.name,
@@ -59,12 +75,15 @@ def _offer(
         cpu_milli=chosen.cpu_milli,
         memory_bytes=chosen.memory_bytes,
         devices=chosen.devices,
-        limit_seconds=fleet.catalog.limit_seconds(profile, chosen),
+        limit_seconds=planner.catalog.limit_seconds(profile, chosen),
         startable=verdict.startable,
         choosable=verdict.choosable,
+        ways_out=tuple(map(way_out, found.ways)),
+        no_copy=found.no_copy,
         waiting=verdict.ahead,
-        headline=sentence(why) if why is not None else STARTS_NOW,
+        headline=sentence(why, now=now) if why is not None else STARTS_NOW,
         explanation=why,
+        change=verdict.change,
     )
 
 
@@ -78,7 +97,8 @@ def validate(
     choice = read_choice(core.catalogs.current(), principal, options)
     if isinstance(choice, Explanation):
         return _refusal(choice)
-    verdict = offer(snapshot(core), principal, choice.profile, choice.class_name)
+    planner = core.engine.planner(core.clock.now())
+    verdict = what_if(planner, principal, choice.profile, choice.class_name)
     if verdict.explanation is not None and verdict.explanation.kind in _FINAL:
         return _refusal(verdict.explanation)
     return ValidateAnswer(choice=choice)

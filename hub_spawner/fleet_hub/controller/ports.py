@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +11,16 @@ from typing import Protocol
 from fleet_contracts.catalog import Catalog
 from fleet_contracts.protocol import Goodbye, ToAgent
 from fleet_contracts.timeline import TimelineEvent
-from fleet_hub.controller.records import Issued, MachineRecord, Secrets, Workload
+from fleet_hub.controller.audit_entry import AuditEntry, Numbered
+from fleet_hub.controller.records import (
+    EnrolmentCode,
+    Issued,
+    MachineRecord,
+    Secrets,
+    Workload,
+)
+from fleet_hub.controller.spans import Span, Total
+from fleet_hub.scheduling.snapshot import Usage
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +37,13 @@ class Change:
     issued: dict[str, Issued | None] = field(default_factory=dict)
     """By allocation; None: the machine has forgotten it."""
     machines: dict[str, MachineRecord] = field(default_factory=dict)
+    codes: dict[str, EnrolmentCode | None] = field(default_factory=dict)
+    """By hash; None: used, expired or withdrawn."""
+    audit: list[AuditEntry] = field(default_factory=list)
+    usage: dict[int, Usage] = field(default_factory=dict)
+    """What users have used, by the Hub's user id."""
+    spans: list[Span] = field(default_factory=list)
+    """What was released, and how long it was held."""
     generation: int | None = None
     """A new store generation, when a machine has seen a higher epoch than ours."""
 
@@ -39,6 +56,10 @@ class Change:
             or self.secrets
             or self.issued
             or self.machines
+            or self.codes
+            or self.audit
+            or self.usage
+            or self.spans
             or self.generation is not None
         )
 
@@ -52,6 +73,8 @@ class Contents:
     workloads: tuple[Workload, ...]
     issued: tuple[Issued, ...]
     machines: tuple[MachineRecord, ...]
+    codes: tuple[EnrolmentCode, ...] = ()
+    usage: Mapping[int, Usage] = field(default_factory=dict)
 
 
 EVENTS_KEPT = 500
@@ -76,6 +99,20 @@ class Store(Protocol):
 
     def secrets(self, workload: str) -> Secrets | None:
         """Return what a launch of *workload* needs, unless it was scrubbed."""
+
+    def audit(
+        self, *, before: int | None = None, limit: int = 100, target: str = ""
+    ) -> tuple[Numbered, ...]:
+        """Return the newest entries of the audit log, newest first.
+
+        Only those with a lower number than *before*, and about *target*, if given.
+        """
+
+    def totals(self, since: int, until: int) -> tuple[Total, ...]:
+        """Return what was released and held within a period, in microseconds."""
+
+    def write_back(self) -> None:
+        """Do what commits put off: called while nobody waits for one."""
 
     def tidy(self) -> None:
         """Take scrubbed secrets out of whatever journal the store keeps."""
@@ -134,6 +171,35 @@ class HubApi(Protocol):
 
     async def check_routes(self) -> bool:
         """Ask the Hub to route every running server now; False: it did not."""
+
+
+class Network(Protocol):
+    """What the controller can find out about addresses."""
+
+    async def resolve(self, host: str) -> tuple[str, ...]:
+        """Return the addresses of *host*, itself if it is one; empty: it has none."""
+
+    async def try_address(self, address: str, port: int, nonce: str) -> str | None:
+        """Return what answers to *nonce* there; None: nothing does, in time."""
+
+    def is_hubs(self, address: str) -> bool:
+        """Whether *address* is the Hub's, its proxy's or this machine's own."""
+
+
+class NoNetwork:
+    """A controller that reaches nobody, for a fleet of the Hub's own machine."""
+
+    async def resolve(self, host: str) -> tuple[str, ...]:
+        """Return nothing."""
+        return ()
+
+    async def try_address(self, address: str, port: int, nonce: str) -> str | None:
+        """Reach nobody."""
+        return None
+
+    def is_hubs(self, address: str) -> bool:
+        """Know no address."""
+        return False
 
 
 class Clock(Protocol):

@@ -31,7 +31,8 @@ from fleet_contracts.protocol import (
 )
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import lifecycle, reporting
+from fleet_hub.controller import copying, lifecycle, reporting
+from fleet_hub.controller.agents_word import lifted_generation, plausible
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.errors import LinkRefusedError
 from fleet_hub.controller.records import Issued, Workload
@@ -66,8 +67,10 @@ def check_protocol(hello: Hello) -> None:
 def greet(core: Core, machine: str, hello: Hello) -> Welcome:
     """Begin a machine's presence anew; nothing is placed there before its inventory."""
     record = core.model.machines[machine]
+    generation = lifted_generation(core, machine, hello.highest_epoch)
     presence = core.model.begin_presence(machine, core.clock.now())
     presence.facts = facts_of(machine, hello.capabilities)
+    presence.protocol = hello.protocol
     presence.rebooted = record.boot_id not in {None, hello.boot_id}
     presence.lost_ledger = record.ledger_id not in {None, hello.ledger_id}
     with core.transaction() as tx:
@@ -78,13 +81,17 @@ def greet(core: Core, machine: str, hello: Hello) -> Welcome:
             agent_version=hello.agent_version,
             capabilities=hello.capabilities,
         )
-        tx.change.generation = core.model.generation_above(hello.highest_epoch)
+        tx.change.generation = generation
         _forgive(core, tx, machine)
+    if generation is not None:
+        core.model.lifted_at[machine] = core.clock.now()
     return Welcome(
         protocol=hello.protocol,
         machine=machine,
         heartbeat_seconds=core.settings.heartbeat_seconds,
         hub_api_url=core.settings.hub_api_url,
+        wants_address=not record.local,
+        approved_address=record.address.claimed if record.address else None,
     )
 
 
@@ -105,6 +112,7 @@ def update_capabilities(
 ) -> None:
     """Take in a machine's new picture of itself."""
     core.model.presence[machine].facts = facts_of(machine, capabilities)
+    core.model.stirred.add(machine)
     with core.transaction() as tx:
         record = core.model.machines[machine]
         tx.change.machines[machine] = replace(record, capabilities=dict(capabilities))
@@ -121,6 +129,7 @@ def _forgive(core: Core, tx: Transaction, machine: str) -> None:
                 if name != machine
             }
             tx.put(replace(record, rejected_by=others))
+    copying.avoid_unfit(core, tx, machine)
 
 
 def lose(core: Core, machine: str) -> None:
@@ -129,6 +138,8 @@ def lose(core: Core, machine: str) -> None:
     presence.online = False
     presence.inventory_known = False
     presence.since = core.clock.now()
+    core.model.stirred.add(machine)
+    core.want_cycle()
 
 
 def take_inventory(core: Core, machine: str, page: Inventory) -> None:
@@ -146,6 +157,7 @@ def take_inventory(core: Core, machine: str, page: Inventory) -> None:
     items, presence.pages = presence.pages, {}
     presence.inventory_known = True
     presence.silence_told = False
+    core.model.stirred.add(machine)
     with core.transaction() as tx:
         for record in list(core.model.holders(machine)):
             _compare(core, tx, record, items)
@@ -284,7 +296,8 @@ def take_report(core: Core, machine: str, report: Report) -> None:
 def _apply(core: Core, tx: Transaction, record: Workload, report: Report) -> None:
     if report.event is AgentEvent.PROGRESS:
         if report.progress is not None:
-            reporting.progress(core, record, report.progress, report.at)
+            at = plausible(report.at, tx.now) or tx.now
+            reporting.progress(core, record, report.progress, at)
         return
     record = _heard(tx, record, report.seq)
     reporting.take_in(
@@ -313,6 +326,7 @@ def _late(core: Core, tx: Transaction, machine: str, report: Report) -> None:
     presence = core.model.presence[machine]
     if report.event in reporting.OVER:
         presence.leftovers.discard(report.allocation)
+        core.model.stirred.add(machine)
         tx.change.issued[report.allocation] = None
         tx.tell(machine, Forget(allocation=report.allocation, epoch=report.epoch))
         core.want_cycle()

@@ -22,6 +22,8 @@ from fleet_contracts.workloads import (
     RuntimeSpec,
     ServerKey,
 )
+from fleet_hub.scheduling.likely import Outset, Waited
+from fleet_hub.scheduling.snapshot import Reservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,12 @@ class Assignment:
     runtime: RuntimeSpec = field(repr=False)
     class_name: str
     resources: Resources
+    devices_asked: int = 0
+    """What its class asked for: CPU work on a Mac asked for no device."""
     limit_seconds: float | None = None
     since: datetime
+    ends_by: float | None = None
+    """When it will have ended however slowly it starts; None: nobody knows."""
     launched: bool = False
     """The agent was told, or may have been: only its word ends the allocation."""
     heard: bool = False
@@ -65,6 +71,14 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a workload's files are while it begins elsewhere, until it is ready."""
+
+    home: Home
+    notebook: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """One server of one user; each launch of it is a generation."""
 
@@ -76,14 +90,24 @@ class Workload:
     notebook: str
     """The name of its folder on a machine."""
     choice: Choice
+    profile_version: str | None = None
+    """Of the profile when it was asked for, or placed since."""
     state: State
     line: int
     """Its place in the order of asking; lower came first."""
     asked_at: datetime
     attempt: str
     parked: bool = False
+    absent: bool = False
+    """The Hub was asked to start it while nobody attended, and nobody has come since."""
     explanation: Explanation | None = None
     promise: float | None = None
+    reservation: Reservation | None = None
+    """Where that promise is kept."""
+    outset: Outset | None = None
+    """That promise as it was first made."""
+    waited: Waited | None = None
+    """How its last wait with a promise went."""
     rejected_by: Mapping[str, Reason] = field(default_factory=dict)
     rejections: int = 0
     assignment: Assignment | None = None
@@ -91,6 +115,8 @@ class Workload:
     url: str | None = None
     ready_at: datetime | None = None
     home: Home | None = None
+    origin: Origin | None = None
+    """What it goes back to unless it gets ready elsewhere; None: it has not left."""
     token_hash: str | None = None
     """Of the timeline token; None once it is revoked."""
     last_seq: int = 0
@@ -101,6 +127,11 @@ class Workload:
     def holds(self) -> bool:
         """Whether it holds resources of a machine."""
         return self.state in HOLDING
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether it begins with a copy of its files."""
+        return self.origin is not None and self.choice.files == "copy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,21 +163,57 @@ class Issued:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EnrolmentCode:
+    """A single-use word with which one machine joins; only its hash is kept."""
+
+    code_hash: str = field(repr=False)
+    machine: str
+    owner: str
+    local: bool = False
+    provider: str | None = None
+    made_by: str
+    made_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovedAddress:
+    """Where notebook traffic of a machine goes, once the controller has tried it."""
+
+    claimed: str
+    """As the machine says it: a name or an address."""
+    address: str
+    """What it resolved to when it was tried; routes use this one."""
+    approved_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineRecord:
     """What the controller itself says about a machine, and the machine's own word."""
 
     name: str
     owner: str
-    """The Hub user's name."""
+    """The Hub user's name; empty: whoever it was is gone, and nobody is the owner."""
+    owner_id: int | None = None
+    """The Hub's id of the owner, from their first ask on: names are given again."""
     local: bool = False
     provider: str | None = None
     """Who supplies it; None: see ``supplier``."""
     token_hash: str
+    """Of its token; empty: revoked, so that nobody speaks for it."""
     admin_allows: Relation = Relation.OWNER
     owner_allows: Relation = Relation.OWNER
+    members: tuple[str, ...] = ()
+    """Hub users whom the machine serves where it serves its members."""
+    member_groups: tuple[str, ...] = ()
+    """Hub groups whose people are members."""
     labels: Mapping[str, str] = field(default_factory=dict)
     draining_by: str | None = None
     enrolled_at: datetime
+    address: ApprovedAddress | None = None
+    """None: none was approved; the Hub's own machine needs none."""
+    address_fault: Explanation | None = None
+    """Why the address that it last told was not approved."""
     ledger_id: str | None = None
     boot_id: str | None = None
     agent_version: str | None = None

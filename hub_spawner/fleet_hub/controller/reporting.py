@@ -11,13 +11,17 @@ from datetime import datetime
 from typing import Final
 
 from fleet_contracts.allocations import ENDED, TRANSITIONS, Event, State
+from fleet_contracts.language import mark
 from fleet_contracts.protocol import AgentEvent, Forget
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import Progress, TimelineKind
-from fleet_hub.controller import lifecycle
-from fleet_hub.controller.addresses import is_routable
+from fleet_hub.controller import audit, copying, lifecycle
+from fleet_hub.controller.addresses import route_of
+from fleet_hub.controller.agents_word import own_word, plausible
+from fleet_hub.controller.audit_entry import Action, Actor, ActorRole, TargetKind
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.records import Home, StopIntent, Workload
+from fleet_hub.controller.scrubbing import scrubbed, scrubbed_progress
 
 
 _FORWARD: Final = (Event.ACCEPTED, Event.PREPARED, Event.SERVING)
@@ -31,6 +35,8 @@ _EVENTS: Final = {
 }
 OVER: Final = frozenset({AgentEvent.REJECTED, AgentEvent.ENDED, AgentEvent.FAILED})
 """After these the machine holds nothing of the allocation."""
+MOST_STEPS: Final = 20
+"""Of one workload, between two writes of progress."""
 _KINDS: Final = {
     State.PREPARING: TimelineKind.PREPARING,
     State.STARTING: TimelineKind.STARTING,
@@ -49,27 +55,33 @@ def take_in(
     at: datetime | None = None,
 ) -> Workload:
     """Move *record* to where its agent says it is.  Idempotent."""
+    explanation = own_word(scrubbed(record, explanation))
+    at = plausible(at, tx.now)
     if event in OVER:
         return _end(core, tx, record, event, explanation)
     if event is AgentEvent.STOPPING:
         return _stopping(tx, record, explanation)
     if event is AgentEvent.NOTE:
+        explanation = copying.naming_source(record, explanation)
         return tx.record(
             record, TimelineKind.NOTE, actor="agent", explanation=explanation, at=at
         )
-    if event is AgentEvent.SERVING and not _may_be_routed(core, record, url):
-        return _send_away(core, tx, record)
+    if event is AgentEvent.SERVING:
+        url = _route(core, record, url)
+        if url is None:
+            return _send_away(core, tx, record)
     if event in _EVENTS:
         return _forward(tx, record, _EVENTS[event], url=url, at=at)
     return record
 
 
-def _may_be_routed(core: Core, record: Workload, url: str | None) -> bool:
+def _route(core: Core, record: Workload, url: str | None) -> str | None:
+    """Return where the Hub's proxy may go for what the machine has at *url*."""
     assignment = record.assignment
     if assignment is None or url is None:
-        return False
+        return None
     machine = core.model.machines[assignment.machine]
-    return is_routable(url, local=machine.local)
+    return route_of(core, machine, url, known=record.url)
 
 
 def _send_away(core: Core, tx: Transaction, record: Workload) -> Workload:
@@ -78,7 +90,7 @@ def _send_away(core: Core, tx: Transaction, record: Workload) -> Workload:
         return record
     explanation = Explanation(
         reason=Reason.START_FAILED,
-        detail="the machine gave an address that notebook traffic may not go to",
+        detail=mark("the machine gave an address that notebook traffic may not go to"),
     )
     intent = StopIntent(actor="controller", now=True, explanation=explanation)
     return lifecycle.ask_to_stop(core, tx, record, Event.STOP_ASKED, intent)
@@ -124,12 +136,16 @@ def _arrive(
     """Tell of a new state, and keep what a ready server is known by."""
     assignment = record.assignment
     if record.state is State.READY and assignment is not None:
+        if record.is_copied:
+            _note_copy(tx, record, assignment.machine)
         record = replace(
             record,
             url=url,
+            origin=None,
             ready_at=tx.now,
             explanation=None,
             promise=None,
+            outset=None,
             home=Home(
                 machine=assignment.machine,
                 driver=assignment.runtime.driver,
@@ -142,6 +158,19 @@ def _arrive(
     if kind is None:
         return tx.put(record)
     return tx.record(record, kind, actor="agent", at=at)
+
+
+def _note_copy(tx: Transaction, record: Workload, machine: str) -> None:
+    """Write down that somebody's files are on two machines from here on."""
+    origin = record.origin
+    audit.note(
+        tx,
+        Actor(name=record.principal.name, role=ActorRole.USER),
+        Action.FILES_COPIED,
+        record.id,
+        kind=TargetKind.WORKLOAD,
+        detail=f"from {origin.home.machine if origin else ''} to {machine}",
+    )
 
 
 def _stopping(
@@ -238,7 +267,9 @@ def progress(core: Core, record: Workload, latest: Progress, at: datetime) -> No
     """Show how far a step is; written together with others, twice a second at most."""
     if record.state in ENDED or record.stop is not None:
         return
-    core.model.progress[record.id] = (latest, at)
+    steps = core.model.progress.setdefault(record.id, {})
+    if latest.step in steps or len(steps) < MOST_STEPS:
+        steps[latest.step] = (scrubbed_progress(record, latest), at)
 
 
 def write_progress(core: Core) -> None:
@@ -248,8 +279,10 @@ def write_progress(core: Core) -> None:
         return
     wanted = core.wanted
     with core.transaction() as tx:
-        for name, (latest, at) in pending.items():
-            if name in core.model.workloads:
+        for name, steps in pending.items():
+            if name not in core.model.workloads:
+                continue
+            for latest, at in steps.values():
                 tx.record(
                     tx.workload(name),
                     TimelineKind.PROGRESS,

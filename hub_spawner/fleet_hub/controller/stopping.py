@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from fleet_contracts.allocations import ENDED, Event
+from fleet_contracts.language import mark
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import lifecycle
+from fleet_hub.controller import audit, lifecycle
+from fleet_hub.controller.audit_entry import Action, Actor, TargetKind
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.errors import RequestRefusedError, UnknownWorkloadError
 from fleet_hub.controller.model import WAITING
@@ -34,8 +36,12 @@ def stop(core: Core, record: Workload, *, by: str = "user", now: bool = False) -
             lifecycle.ask_to_stop(core, tx, record, Event.STOP_ASKED, intent)
 
 
-def leave(core: Core, record: Workload, *, actor: str = "user") -> None:
+def leave(
+    core: Core, record: Workload, *, actor: str = "user", by: Actor | None = None
+) -> None:
     """Leave the line, or give up what is not ready yet.  Idempotent.
+
+    With *by* it is somebody's action on a page, which goes into the audit log.
 
     Raises:
         RequestRefusedError: it is ready, so it has to be stopped instead.
@@ -46,7 +52,7 @@ def leave(core: Core, record: Workload, *, actor: str = "user") -> None:
         raise RequestRefusedError(
             Explanation(
                 reason=Reason.INVALID_REQUEST,
-                detail="The server runs already: stop it instead.",
+                detail=mark("The server runs already: stop it instead."),
             )
         )
     intent = StopIntent(
@@ -54,6 +60,15 @@ def leave(core: Core, record: Workload, *, actor: str = "user") -> None:
     )
     with core.transaction() as tx:
         lifecycle.ask_to_stop(core, tx, record, Event.LEFT, intent)
+        if by is not None:
+            audit.note(
+                tx,
+                by,
+                Action.LEFT_THE_LINE,
+                record.id,
+                kind=TargetKind.WORKLOAD,
+                detail=f"{record.principal.name}/{record.server_name}",
+            )
 
 
 def retire(core: Core, record: Workload) -> None:
@@ -86,7 +101,7 @@ def park(core: Core, name: str) -> bool:
     return True
 
 
-def declare_lost(core: Core, machine: str) -> None:
+def declare_lost(core: Core, machine: str, *, actor: Actor | None = None) -> None:
     """An admin's word that nothing runs on *machine* any more, whatever it may say.
 
     Raises:
@@ -96,6 +111,12 @@ def declare_lost(core: Core, machine: str) -> None:
         raise UnknownWorkloadError(machine)
     lost = Explanation(reason=Reason.MACHINE_LOST, machine=machine)
     with core.transaction() as tx:
+        if actor is not None:
+            audit.note(tx, actor, Action.DECLARED_LOST, machine)
+        # If it comes back its address is tried anew: another may have it by then.
+        tx.change.machines[machine] = replace(
+            core.model.machines[machine], address=None, address_fault=None
+        )
         for record in list(core.model.holders(machine)):
             if record.assignment is not None and not record.assignment.launched:
                 lifecycle.back_in_line(

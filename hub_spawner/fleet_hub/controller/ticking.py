@@ -10,7 +10,7 @@ import structlog
 from fleet_contracts.allocations import Event, State
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import lifecycle, reporting
+from fleet_hub.controller import enrolling, lifecycle, reporting
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.model import Presence
 
@@ -26,6 +26,7 @@ def tick(core: Core) -> None:
         _tell_silence(core, machine, presence, now)
     _give_back_unclaimed(core, now)
     _end_rest(core, now)
+    _drop_codes(core, now)
     recovery = timedelta(seconds=core.settings.recovery_seconds)
     if not core.recovered and now >= core.model.started_at + recovery:
         # "Still starting" is over as a reason: who waits is told the true one.
@@ -39,6 +40,7 @@ def _tell_silence(core: Core, machine: str, presence: Presence, now: datetime) -
     if presence.online or presence.silence_told or now - presence.since < limit:
         return
     presence.silence_told = True
+    core.model.stirred.add(machine)
     silent = Explanation(reason=Reason.OFFLINE, machine=machine)
     with core.transaction() as tx:
         for record in list(core.model.holders(machine)):
@@ -56,15 +58,22 @@ def _tell_silence(core: Core, machine: str, presence: Presence, now: datetime) -
 def _give_back_unclaimed(core: Core, now: datetime) -> None:
     """End what the Hub was asked to start and nobody came for."""
     late = Explanation(reason=Reason.NOT_CLAIMED)
-    for record in list(core.model.workloads.values()):
+    for record in core.model.turns_to_claim():
         assignment = record.assignment
-        if assignment is None or assignment.launched or assignment.claim_by is None:
+        if assignment is None or assignment.claim_by is None:
             continue
         if now < assignment.claim_by:
             continue
         with core.transaction() as tx:
             stopping = tx.advance(record, Event.STOP_ASKED)
             lifecycle.finish(core, tx, stopping, Event.ENDED, explanation=late)
+
+
+def _drop_codes(core: Core, now: datetime) -> None:
+    earliest = enrolling.earliest_expiry(core)
+    if earliest is not None and earliest <= now:
+        with core.transaction() as tx:
+            enrolling.drop_expired(core, tx)
 
 
 def _end_rest(core: Core, now: datetime) -> None:

@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from fleet_contracts.allocations import PHASE
-from fleet_contracts.timeline import Limits, Timeline, TimelineKind
+from fleet_contracts.timeline import (
+    LikelyStart,
+    Limits,
+    Timeline,
+    TimelineEvent,
+    TimelineKind,
+)
 from fleet_hub.admission import ServerStatus
 from fleet_hub.controller.core import Core
+from fleet_hub.controller.opening import unopened_since
 from fleet_hub.controller.records import Workload
+from fleet_hub.controller.retelling import wait_of
 from fleet_hub.controller.words import headline_of, position_of
 
 
+MOST_RUNS: Final = 10
+"""How many earlier starts a document tells of."""
+MOST_MILESTONES: Final = 100
+_MILESTONES: Final = frozenset(
+    {
+        *(TimelineKind.ASKED, TimelineKind.READY, TimelineKind.STOPPED),
+        *(TimelineKind.FAILED, TimelineKind.REFUSED),
+    }
+)
+
+
 def timeline_of(core: Core, record: Workload) -> Timeline:
-    """Return the document of the current generation: every page shows this one."""
+    """Return the document that every page shows.
+
+    The current start with all that is kept of it, and how earlier ones went.
+    """
     profile = core.catalogs.current().profile_named(record.choice.profile)
     assignment = record.assignment
-    events = tuple(
-        event
-        for event in core.store.events(record.id)
-        if event.generation == record.generation
-    )
+    kept = core.store.events(record.id)
+    events = tuple(event for event in kept if event.generation == record.generation)
     return Timeline.model_validate(
         {
             "as_of": core.clock.now(),
@@ -31,6 +51,7 @@ def timeline_of(core: Core, record: Workload) -> Timeline:
             "server": record.server_name,
             "profile": record.choice.profile,
             "profile_title": profile.title if profile else None,
+            "profile_version": record.profile_version,
             "class": record.choice.class_name,
             "machine": assignment.machine if assignment else None,
             "state": record.state,
@@ -39,11 +60,50 @@ def timeline_of(core: Core, record: Workload) -> Timeline:
             "parked": record.parked,
             "headline": headline_of(core, record),
             "explanation": record.explanation,
-            "limits": limits_of(record),
-            "events": events,
+            "limits": limits_of(record).model_copy(update=_times(core, record)),
+            "events": _earlier(kept, record.generation) + events,
             "truncated": not events or events[0].kind is not TimelineKind.ASKED,
         }
     )
+
+
+def _times(core: Core, record: Workload) -> dict[str, object]:
+    """Return by when a workload that waits is promised to start, and likely does."""
+    wait, now = wait_of(core, record), core.clock.now()
+    bound = None if wait is None else wait.no_later_than
+    if bound is None:
+        return {}
+    likely, profile = None, core.catalogs.current().profile_named(record.choice.profile)
+    if record.outset is not None and profile is not None:
+        name = record.choice.class_name or profile.classes[0]
+        likely = core.model.history.likely(
+            name, record.outset, now=now.timestamp(), bound=bound
+        )
+    return {
+        "starts_by": datetime.fromtimestamp(bound, UTC),
+        "longer_than_usual": record.outset is not None
+        and record.outset.is_outlasted(now.timestamp()),
+        "likely": None
+        if likely is None
+        else LikelyStart(
+            early=datetime.fromtimestamp(likely.early, UTC),
+            late=datetime.fromtimestamp(likely.late, UTC),
+            samples=likely.samples,
+        ),
+    }
+
+
+def _earlier(
+    kept: tuple[TimelineEvent, ...], generation: int
+) -> tuple[TimelineEvent, ...]:
+    """Return what tells how the last starts before *generation* went."""
+    milestones = [
+        event
+        for event in kept
+        if generation - MOST_RUNS <= event.generation < generation
+        and event.kind in _MILESTONES
+    ]
+    return tuple(milestones[-MOST_MILESTONES:])
 
 
 def etag_of(timeline: Timeline) -> str:
@@ -80,6 +140,7 @@ def status_of(core: Core, record: Workload, *, view_token: str) -> ServerStatus:
         parked=record.parked,
         attended=core.is_attended(record.id),
         holds=record.holds,
+        unopened_since=unopened_since(core, record),
         unclaimed=record.assignment is not None and not record.assignment.launched,
         url=record.url,
         position=position_of(core, record),

@@ -52,6 +52,10 @@ class Watchers:
             if not remaining:
                 del self._watches[workload]
 
+    def watched(self) -> Iterable[str]:
+        """Return the workloads that somebody reads."""
+        return self._watches.keys()
+
     def notify(self, workloads: Iterable[str]) -> None:
         """Wake the readers of *workloads*."""
         for name in workloads:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from fleet_contracts.allocations import State
+from fleet_contracts.language import mark, say
 from fleet_contracts.sentences import headline
 from fleet_hub.controller.core import Core
-from fleet_hub.controller.model import WAITING
 from fleet_hub.controller.records import Workload
+from fleet_hub.controller.retelling import wait_of
 
 
-STARTS_NOW: Final = "Starts now."
+TURN_HAS_COME: Final = mark(
+    "Your turn has come: the server is about to start on {machine}."
+)
+STARTS_NOW: Final = mark("Starts now.")
 
 
 def position_of(core: Core, record: Workload) -> int | None:
     """Return how many are ahead of *record*; None when it does not wait."""
-    if record.state not in WAITING:
-        return None
-    wait = core.model.waits.get(record.id)
+    wait = wait_of(core, record)
     return wait.position if wait is not None else None
 
 
@@ -27,12 +29,12 @@ def headline_of(core: Core, record: Workload) -> str:
     assignment = record.assignment
     machine = assignment.machine if assignment is not None else None
     if record.state is State.PLACED and assignment and not assignment.launched:
-        return f"Your turn has come: the server is about to start on {machine}."
-    wait = core.model.waits.get(record.id)
+        return say(TURN_HAS_COME, machine=machine)
+    wait = wait_of(core, record)
     return headline(
         record.state,
         explanation=wait.explanation if wait is not None else record.explanation,
-        position=position_of(core, record),
+        position=wait.position if wait is not None else None,
         machine=machine,
         parked=record.parked,
         now=core.clock.now(),

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from fleet_contracts.amounts import describe_bytes
+from fleet_contracts.changes import change_sentence
+from fleet_contracts.language import (
+    ENGLISH,
+    language,
+    mark,
+    say,
+    say_many,
+    speaks_as_written,
+    translated,
+)
 from fleet_contracts.reasons import ReasonKind
+from fleet_contracts.sentences import say_cores, sentence
+from fleet_contracts.telling import clock, span
 from fleet_hub.admission import Offer, Offers
-from fleet_hub.pages import ASSETS, TEMPLATES
-from fleet_hub.pages.rows import in_words
+from fleet_hub.pages import ASSETS, TEMPLATES, words
+from fleet_hub.pages.ways_out import (
+    WORD,
+    may_begin_elsewhere,
+    ways_sentence,
+    wishes,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +43,16 @@ class ClassLine:
     state: str
     """free, busy, away, forbidden or never."""
     word: str
+    ahead: str
+    """How many wait for it already; empty: nobody does."""
     sentence: str
     selected: bool
     choosable: bool
+
+    @property
+    def word_inside(self) -> str:
+        """The word for the inside of a line; other languages keep their capitals."""
+        return self.word.lower() if language() is ENGLISH else self.word
 
     @property
     def glyph(self) -> str:
@@ -64,11 +89,16 @@ GLYPHS: Final = {
     "never": "✕",
 }
 _WORDS: Final = {
-    "free": "Can start now",
-    "busy": "Waits in line",
-    "away": "Waits for a machine",
-    "forbidden": "Not for you",
-    "never": "Cannot run here",
+    "free": mark("Can start now"),
+    "busy": mark("Waits in line"),
+    "away": mark("Waits for a machine"),
+    "forbidden": mark("Not for you"),
+    "never": mark("Cannot run here"),
+}
+_DEVICES: Final = {
+    "cuda": (mark("%1 NVIDIA GPU"), "%1 NVIDIA GPUs"),
+    "mps": (mark("%1 Apple GPU"), "%1 Apple GPUs"),
+    "rocm": (mark("%1 AMD GPU"), "%1 AMD GPUs"),
 }
 _STATES: Final = {
     ReasonKind.NEVER: "never",
@@ -83,6 +113,7 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_TEMPLATES.globals["_"] = words.say
 
 
 def render_form(
@@ -90,8 +121,12 @@ def render_form(
     *,
     wanted: tuple[str, str | None] | None = None,
     last: Mapping[str, Any] | None = None,
+    why_url: str = "",
+    server: str | None = None,
 ) -> str:
     """Return the form's inside; *offers* None says that the controller is away.
+
+    *why_url* is where each machine's reason is, for a profile and a server in the query.
 
     The card that *wanted* names is preselected, else the *last* choice, else the first
     that may be asked for.
@@ -100,8 +135,12 @@ def render_form(
     return _TEMPLATES.get_template("fleet/form.html").render(
         reachable=offers is not None,
         as_of=offers.as_of.isoformat() if offers else None,
+        as_of_words=clock(offers.as_of) if offers else "",
         cards=cards,
         any_choosable=any(card.choosable for card in cards),
+        wishes=wishes(offers.offers) if offers is not None else (),
+        why_url=why_url,
+        server=server,
     )
 
 
@@ -116,13 +155,16 @@ def cards_of(
     for offer in offers.offers:
         by_profile.setdefault(offer.profile, []).append(offer)
     profile, class_name = _selection(by_profile, wanted, last)
+    titles = {offer.class_name: offer.class_title for offer in offers.offers}
     return tuple(
         Card(
             slug=slug,
             title=group[0].title,
             description=group[0].description,
             selected=slug == profile,
-            classes=_class_lines(group, class_name if slug == profile else None),
+            classes=_class_lines(
+                group, class_name if slug == profile else None, titles, offers.as_of
+            ),
         )
         for slug, group in by_profile.items()
     )
@@ -145,26 +187,50 @@ def _selection(
     return None, None
 
 
-def _class_lines(group: list[Offer], class_name: str | None) -> tuple[ClassLine, ...]:
+def _class_lines(
+    group: list[Offer],
+    class_name: str | None,
+    titles: Mapping[str, str],
+    now: datetime,
+) -> tuple[ClassLine, ...]:
     names = [offer.class_name for offer in group]
     if class_name not in names:
         class_name = next((o.class_name for o in group if o.choosable), names[0])
-    return tuple(_class_line(offer, offer.class_name == class_name) for offer in group)
+    return tuple(
+        _class_line(offer, titles, now, selected=offer.class_name == class_name)
+        for offer in group
+    )
 
 
-def _class_line(offer: Offer, selected: bool) -> ClassLine:  # noqa: FBT001 - positional in a comprehension
-    state = state_of(offer)
+def _class_line(
+    offer: Offer, titles: Mapping[str, str], now: datetime, *, selected: bool
+) -> ClassLine:
+    state, elsewhere = state_of(offer), may_begin_elsewhere(offer)
     return ClassLine(
         name=offer.class_name,
         title=offer.class_title,
         holds=holdings(offer),
         state=state,
-        word=_WORDS[state],
+        word=translated(WORD if offer.ways_out else _WORDS[state]),
+        ahead=say("%1 waiting", offer.waiting)
+        if offer.waiting and offer.choosable
+        else "",
         # "Can start now" says it all
-        sentence="" if state == "free" else offer.headline,
+        sentence="" if state == "free" else _told(offer, titles, now),
         selected=selected,
-        choosable=offer.choosable,
+        # Without the wish it is refused, with its reason: never silently.
+        choosable=offer.choosable or elsewhere,
     )
+
+
+def _told(offer: Offer, titles: Mapping[str, str], now: datetime) -> str:
+    """Return why it does not start now, and what would help."""
+    change = change_sentence(offer.change) if offer.change is not None else ""
+    why = offer.headline
+    if offer.explanation is not None and not speaks_as_written():
+        why = sentence(offer.explanation, now=now)
+    parts = [why, change, ways_sentence(offer, titles)]
+    return " ".join(part for part in parts if part)
 
 
 def state_of(offer: Offer) -> str:
@@ -180,16 +246,17 @@ def state_of(offer: Offer) -> str:
 
 def holdings(offer: Offer) -> str:
     """Return what the offer holds of a machine, such as ``2 cores, 8 GiB memory``."""
-    cores = offer.cpu_milli / 1000
-    parts = [f"{cores:g} {'core' if cores == 1 else 'cores'}"]
-    parts.append(f"{describe_bytes(offer.memory_bytes)} memory")
+    parts = [say_cores(offer.cpu_milli)]
+    parts.append(say("%1 memory", describe_bytes(offer.memory_bytes)))
     if offer.devices:
-        kind = {"cuda": "NVIDIA GPU", "mps": "Apple GPU", "rocm": "AMD GPU"}.get(
-            offer.accelerator, offer.accelerator
+        kinds = _DEVICES.get(offer.accelerator)
+        parts.append(
+            say_many(*kinds, offer.devices)
+            if kinds
+            else f"{offer.devices} {offer.accelerator}"
         )
-        parts.append(f"{offer.devices} {kind}{'s' if offer.devices > 1 else ''}")
     elif offer.accelerator == "mps":
-        parts.append("the Apple GPU")
+        parts.append(say("the Apple GPU"))
     if offer.limit_seconds:
-        parts.append(f"for at most {in_words(round(offer.limit_seconds))}")
+        parts.append(say("for at most %1", span(offer.limit_seconds)))
     return ", ".join(parts)

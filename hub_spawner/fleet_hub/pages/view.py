@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleet_contracts.allocations import ENDED, State
+from fleet_contracts.language import say
+from fleet_contracts.steps import shown
+from fleet_contracts.telling import headline_words
 from fleet_contracts.timeline import Timeline
 from fleet_contracts.workloads import ServerKey
 from fleet_hub.admission import ServerStatus
 from fleet_hub.controller_client import ControllerClient
 from fleet_hub.errors import ControllerError
-from fleet_hub.pages.rows import Row, rows_of
+from fleet_hub.pages.told import Told, tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,30 +49,27 @@ class ServerView:
         return (self.status.view_token or "") if self.status else ""
 
     @property
-    def rows(self) -> tuple[Row, ...]:
-        """The five phases of the start under way, for a page without a script."""
-        return rows_of(self.timeline if self.waits or self.holds else None)
+    def told(self) -> Told:
+        """The start under way, for a page without a script."""
+        if self.timeline is not None and (self.waits or self.holds):
+            return tell(self.timeline)
+        headline = say("Asking the fleet for a machine.") if self.reachable else ""
+        return tell(None, headline=headline)
 
     @property
-    def last_rows(self) -> tuple[Row, ...]:
+    def last_told(self) -> Told | None:
         """How far the last start came, where it did not come to the end."""
         if self.timeline is None or self.timeline.state is not State.FAILED:
-            return ()
-        return rows_of(self.timeline)
-
-    @property
-    def headline(self) -> str:
-        """One sentence about the start under way."""
-        if self.timeline is not None and (self.waits or self.holds):
-            return self.timeline.headline
-        return "Asking the fleet for a machine."
+            return None
+        # The refusal above says why already.
+        return tell(self.timeline, headline="")
 
     @property
     def last_words(self) -> str:
         """How the last start ended, where it did."""
         if self.timeline is None or self.timeline.state not in ENDED:
             return ""
-        return self.timeline.headline
+        return headline_words(self.timeline, shown(self.timeline))
 
 
 async def view_server(

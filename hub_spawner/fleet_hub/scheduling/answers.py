@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.workloads import Principal, Resources
 from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.entries import Entry
 from fleet_hub.scheduling.holders import told
-from fleet_hub.scheduling.nearness import nearness
+from fleet_hub.scheduling.nearness import TAKES_NO_COPY, nearness
 from fleet_hub.scheduling.outlooks import Outlook
-from fleet_hub.scheduling.pools import Entry
 from fleet_hub.scheduling.signatures import type_of
 from fleet_hub.scheduling.snapshot import Allocation, Pin
 from fleet_hub.scheduling.vectors import (
@@ -27,11 +27,18 @@ from fleet_hub.scheduling.vectors import (
 
 
 _BUSY: Final = (
-    (METAL, Reason.METAL_BUSY, None),
-    (CPU, Reason.CPU_BUSY, "milli_cores"),
-    (MEMORY, Reason.MEMORY_BUSY, "bytes"),
-    (DISK, Reason.DISK_BUSY, "bytes"),
+    (CPU, Reason.CPU_BUSY),
+    (MEMORY, Reason.MEMORY_BUSY),
+    (DISK, Reason.DISK_BUSY),
 )
+_POSITIONS: Final = {
+    Reason.GPU_BUSY: (FIRST_TYPE, "devices"),
+    Reason.METAL_BUSY: (METAL, "devices"),
+    Reason.CPU_BUSY: (CPU, "milli_cores"),
+    Reason.MEMORY_BUSY: (MEMORY, "bytes"),
+    Reason.DISK_BUSY: (DISK, "bytes"),
+}
+"""What is short, and its unit, where a machine is merely busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +59,29 @@ def machine_answer(entry: Entry, outlook: Outlook, asker: Asker) -> Explanation 
     reason, need = machine_reason(entry, outlook, asker.rejected_by)
     if reason is None:
         return None
-    if need is None:
-        answer = entry.trouble or outlook.nearest_miss
-        if entry.machine.facts.known:
-            answer = outlook.nearest_miss
-    else:
-        answer = _explained(reason, entry, need, outlook, asker)
-    return answer.model_copy(update={"machine": entry.machine.name})
+    more: dict[str, object] = {"machine": entry.machine.name}
+    if need is not None and reason in _POSITIONS:
+        more["holders"] = _holders(entry, need, reason, asker)
+    return _numbers(reason, need, entry, outlook, asker.rejected_by).model_copy(
+        update=more
+    )
+
+
+def machine_numbers(
+    entry: Entry, outlook: Outlook, rejected_by: Mapping[str, Reason]
+) -> Explanation | None:
+    """Return the same without the machine's name and holders: code and numbers."""
+    reason, need = machine_reason(entry, outlook, rejected_by)
+    if reason is None:
+        return None
+    return _numbers(reason, need, entry, outlook, rejected_by)
 
 
 def machine_reason(
     entry: Entry, outlook: Outlook, rejected_by: Mapping[str, Reason]
 ) -> tuple[Reason | None, Need | None]:
     """Return the reason alone, and the need that it is about, if it is about one."""
-    if not entry.machine.facts.known:
+    if _may_be_anything(entry, outlook):
         # It has said nothing of itself: nothing is ruled out but that it is silent.
         silent = entry.trouble or outlook.nearest_miss
         return silent.reason, None
@@ -81,9 +97,24 @@ def machine_reason(
     return best or (Reason.DATA_NOT_LOCAL, None)
 
 
+def _may_be_anything(entry: Entry, outlook: Outlook) -> bool:
+    """Return whether nobody knows what the machine would say to this request."""
+    return not entry.machine.facts.known and not outlook.hopeless
+
+
 def resources_of(entry: Entry, request: Request, amounts: Vector) -> Resources:
     """Return *amounts* as resources, with the UUIDs of free devices of each type."""
     wanted = amounts[FIRST_TYPE:]
+    return Resources(
+        cpu_milli=request.chosen.cpu_milli,
+        memory_bytes=request.chosen.memory_bytes,
+        disk_bytes=request.chosen.disk_bytes,
+        devices=_free_devices(entry, wanted) if any(wanted) else (),
+        metal=bool(amounts[METAL]),
+    )
+
+
+def _free_devices(entry: Entry, wanted: Vector) -> tuple[str, ...]:
     taken = {
         uuid
         for allocation in entry.allocations.values()
@@ -94,21 +125,19 @@ def resources_of(entry: Entry, request: Request, amounts: Vector) -> Resources:
         if not count:
             continue
         free = sorted(
-            device.uuid
-            for device in entry.machine.facts.devices
-            if device.usable
-            and device.uuid is not None
-            and device.uuid not in taken
-            and type_of(device) == kind
+            (
+                device.uuid
+                for device in entry.machine.facts.devices
+                if device.usable
+                and device.uuid is not None
+                and device.uuid not in taken
+                and type_of(device) == kind
+            ),
+            # Who uses a free one is nobody of ours: it is the last to be given.
+            key=lambda uuid: (uuid in entry.machine.in_use, uuid),
         )
         devices += free[:count]
-    return Resources(
-        cpu_milli=request.chosen.cpu_milli,
-        memory_bytes=request.chosen.memory_bytes,
-        disk_bytes=request.chosen.disk_bytes,
-        devices=tuple(sorted(devices)),
-        metal=bool(amounts[METAL]),
-    )
+    return tuple(sorted(devices))
 
 
 def shortage(free: Vector, need: Need) -> Reason | None:
@@ -117,7 +146,7 @@ def shortage(free: Vector, need: Need) -> Reason | None:
         return Reason.METAL_BUSY
     if sum(max(0, free[position]) for position in need.types) < need.devices:
         return Reason.GPU_BUSY
-    for position, reason, _ in _BUSY[1:]:
+    for position, reason in _BUSY:
         if need.fixed[position] and free[position] < need.fixed[position]:
             return reason
     return None
@@ -135,25 +164,34 @@ def _need_reason(
     if entry.trouble is not None:
         return entry.trouble.reason
     if entry.machine.name in rejected_by:
-        return Reason.AGENT_REJECTED
+        code = rejected_by[entry.machine.name]
+        return code if code in TAKES_NO_COPY else Reason.AGENT_REJECTED
     if outlook.unhealthy is not None:
         return outlook.unhealthy.reason
     return shortage(entry.free, need)
 
 
-def _explained(
-    reason: Reason, entry: Entry, need: Need, outlook: Outlook, asker: Asker
+def _numbers(
+    reason: Reason,
+    need: Need | None,
+    entry: Entry,
+    outlook: Outlook,
+    rejected_by: Mapping[str, Reason],
 ) -> Explanation:
-    """Return *reason*, which ``_need_reason`` gave, with its numbers."""
-    if entry.trouble is not None and reason is entry.trouble.reason:
-        return entry.trouble
-    if outlook.unhealthy is not None and reason is outlook.unhealthy.reason:
-        return outlook.unhealthy
+    """Return *reason*, which ``machine_reason`` gave, with its numbers."""
+    if need is None:
+        silent = entry.trouble if _may_be_anything(entry, outlook) else None
+        return silent or outlook.nearest_miss
+    for known in (entry.trouble, outlook.unhealthy):
+        if known is not None and reason is known.reason:
+            return known
     if reason is Reason.CAPABILITIES_UNKNOWN:
         return Explanation(reason=reason, subject="disk")
-    if reason is Reason.AGENT_REJECTED:
-        code = asker.rejected_by[entry.machine.name]
-        return Explanation(reason=reason, subject=code.value)
+    if reason in {Reason.AGENT_REJECTED, *TAKES_NO_COPY}:
+        code = rejected_by[entry.machine.name]
+        return Explanation(
+            reason=reason, subject=code.value if code is not reason else None
+        )
     if reason is Reason.DISK_TOO_SMALL:
         return Explanation(
             reason=reason,
@@ -161,29 +199,42 @@ def _explained(
             capacity=entry.machine.facts.disk_free_bytes,
             unit="bytes",
         )
-    return _busy(entry, need, reason, asker)
+    return _busy(entry, need, reason)
 
 
-def _busy(entry: Entry, need: Need, reason: Reason, asker: Asker) -> Explanation:
-    capacity = entry.signature.capacity(entry.machine.facts)
-    positions: Iterable[int] = need.types
-    requested, unit = need.devices, "devices"
-    for position, code, its_unit in _BUSY:
-        if code is reason:
-            positions = (position,)
-            requested, unit = need.fixed[position], its_unit or "devices"
-    positions = tuple(positions)
+def _busy(entry: Entry, need: Need, reason: Reason) -> Explanation:
+    positions, unit = _short(need, reason)
     return Explanation(
         reason=reason,
-        requested=requested,
-        capacity=sum(capacity[position] for position in positions),
+        requested=need.devices
+        if reason is Reason.GPU_BUSY
+        else need.fixed[positions[0]],
+        capacity=sum(entry.capacity[position] for position in positions),
         free=sum(max(0, entry.free[position]) for position in positions),
         unit=unit,
-        holders=told(
-            _holding(entry, positions),
-            viewer=asker.principal.name,
-            names_visible=asker.names_visible,
+    )
+
+
+def _short(need: Need, reason: Reason) -> tuple[tuple[int, ...], str]:
+    """Return which amounts are short where a machine is busy, and their unit."""
+    if reason is Reason.GPU_BUSY:
+        return need.types, "devices"
+    position, unit = _POSITIONS[reason]
+    return (position,), unit
+
+
+def _holders(
+    entry: Entry, need: Need, reason: Reason, asker: Asker
+) -> tuple[Holder, ...]:
+    positions, _ = _short(need, reason)
+    return told(
+        _holding(entry, positions),
+        lambda item: sum(
+            entry.holds[item.workload].amounts[position] for position in positions
         ),
+        viewer=asker.principal.name,
+        names_visible=asker.names_visible,
+        rested=dict(entry.machine.rested),
     )
 
 

@@ -28,7 +28,7 @@ from fleet_hub.scheduling.quotas import exceeds_ever
 HANDOVER_SECONDS: Final = 300.0
 """What may pass between a placement and the launch: the Hub has to be there for it."""
 
-_OPTIONS = ("profile", "class")
+_OPTIONS = ("profile", "class", "files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,8 @@ class Request:
     catalog_digest: str
     selections: Mapping[DriverName, Selection] = field(repr=False)
     """What the one selector answers for each driver."""
+    is_served_by_none: bool = False
+    """No runtime of the profile serves the class through any driver."""
     specs: dict[DriverName, RuntimeSpec] = field(default_factory=dict, repr=False)
 
     def spec(self, driver: DriverName) -> RuntimeSpec:
@@ -64,24 +66,33 @@ def read_choice(
 
     Anything may be in *options*: unknown keys, wrong types and odd texts are refused.
     """
-    for name in options:
-        if name not in _OPTIONS:
-            return Explanation(reason=Reason.OPTION_UNKNOWN, subject=_shown(name))
+    unknown = next((name for name in options if name not in _OPTIONS), None)
+    if unknown is not None:
+        return Explanation(reason=Reason.OPTION_UNKNOWN, subject=_shown(unknown))
     profile, class_name = options.get("profile"), options.get("class")
-    if profile is None or profile == "":
-        return Explanation(reason=Reason.PROFILE_REQUIRED)
-    if not isinstance(profile, str):
-        return Explanation(reason=Reason.INVALID_REQUEST, subject="profile")
+    if not isinstance(profile, str) or not profile:
+        return _no_profile(profile)
     if class_name == "":
         class_name = None
+    files = options.get("files")
+    if files == "":
+        files = None
+    if files not in (None, "fresh", "copy"):
+        return Explanation(reason=Reason.INVALID_REQUEST, subject="files")
     if class_name is not None and not isinstance(class_name, str):
         return Explanation(reason=Reason.INVALID_REQUEST, subject="class")
     resolved = resolve(catalog, principal, profile, class_name)
     if isinstance(resolved, Explanation):
         return resolved
     return Choice.model_validate(
-        {"profile": resolved.profile.name, "class": class_name}
+        {"profile": resolved.profile.name, "class": class_name, "files": files}
     )
+
+
+def _no_profile(profile: object) -> Explanation:
+    if profile is None or profile == "":
+        return Explanation(reason=Reason.PROFILE_REQUIRED)
+    return Explanation(reason=Reason.INVALID_REQUEST, subject="profile")
 
 
 def resolve(
@@ -114,7 +125,7 @@ def resolve(
     known = {} if known is None else known
     request = known.get(key) or _request(catalog, profile, chosen, model)
     known[key] = request
-    if all(found.refusal is not None for found in request.selections.values()):
+    if request.is_served_by_none:
         return Explanation(
             reason=Reason.RUNTIME_NONE_MATCHES, subject=chosen.accelerator.value
         )
@@ -135,22 +146,26 @@ def _request(
         + deadlines.start_seconds
         + deadlines.stop_seconds
     )
+    selections = {
+        driver: select_runtime(
+            runtimes,
+            kind=profile.kind,
+            accelerator=chosen.accelerator,
+            driver=driver,
+            model=model,
+        )
+        for driver in DriverName
+    }
     return Request(
         profile=profile,
         chosen=chosen,
         limit_seconds=limit,
         hold_seconds=math.inf if limit is None else limit + steps,
         catalog_digest=catalog.digest,
-        selections={
-            driver: select_runtime(
-                runtimes,
-                kind=profile.kind,
-                accelerator=chosen.accelerator,
-                driver=driver,
-                model=model,
-            )
-            for driver in DriverName
-        },
+        selections=selections,
+        is_served_by_none=all(
+            found.refusal is not None for found in selections.values()
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from fleet_contracts.changes import Change
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import DriverName, Resources, RuntimeSpec
 from fleet_hub.scheduling.snapshot import Reservation
@@ -22,6 +23,8 @@ class Placement:
     """With the ref of the machine's driver: for the agent, never for a user."""
     class_name: str
     resources: Resources
+    devices_asked: int = 0
+    """What its class asked for: CPU work on a Mac asked for no device."""
     limit_seconds: float | None = None
     ends_by: float | None = None
     """When it will have ended at the latest; None: it has no time limit."""
@@ -38,33 +41,6 @@ class Refusal:
 
     workload: str
     explanation: Explanation
-
-
-class ChangeKind(StrEnum):
-    """What a user or admin could change so that it would fit."""
-
-    DEVICE_MEMORY = "device_memory"
-    DEVICES = "devices"
-    CPU = "cpu"
-    MEMORY = "memory"
-    DISK = "disk"
-    COMPUTE_CAPABILITY = "compute_capability"
-    DEVICE_MODEL = "device_model"
-    CLASS = "class"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The smallest change of one requirement that makes the request fit."""
-
-    kind: ChangeKind
-    requested: str
-    instead: str
-    """In the units of the catalog: ``20G``, ``2``, ``8.0``, a class's name."""
-    machines: int
-    """How many machines would serve then."""
-    free_now: int
-    """How many of them at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +60,6 @@ class Wait:
     """The promise; None: something that it waits for has no known end."""
     reservation: Reservation | None = None
     """Where the promise is kept; to be handed back with the workload."""
-    change: Change | None = None
     broken: Explanation | None = None
     """Why an earlier promise can no longer be kept."""
 
@@ -102,14 +77,16 @@ class Plan:
     waits: tuple[Wait, ...] = ()
     look_again_at: float | None = None
     """When time alone may change something; None: only an event can."""
+    is_unfinished: bool = False
+    """Some turns are left: decide again at once."""
 
 
 class AlternativeKind(StrEnum):
     """What a user may do when the new choice cannot run where the files are."""
 
     KEEP_CLASS = "keep_class"
-    FRESH_FOLDER = "fresh_folder"
     COPY_FILES = "copy_files"
+    FRESH_FOLDER = "fresh_folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +114,6 @@ class Verdict:
     """Why it does not start at once; None: it does."""
     counts: Mapping[Reason, int] = field(default_factory=dict)
     rejections: tuple[Explanation, ...] = ()
-    """Every machine that says no, by name."""
+    """The nearest machines that say no, at most ten; ``inspection`` has all of them."""
     no_later_than: float | None = None
     change: Change | None = None
-    alternatives: tuple[Alternative, ...] = ()

@@ -9,13 +9,10 @@ from fleet_contracts.capabilities import DeviceKind
 from fleet_contracts.catalog import ResourceClass
 from fleet_contracts.placement_facts import PlaceableDevice, PlacementFacts
 from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.support import CUDA_DRIVERS
 from fleet_contracts.workloads import Accelerator
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.versions import is_older, version_key
-
-
-_GPU_DRIVER_FLOORS: Final = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
-"""The oldest Linux GPU driver that runs each major CUDA version (NVIDIA's table)."""
 
 
 def devices_of_kind(
@@ -172,7 +169,7 @@ def _old_gpu_driver(
     cuda = request.profile.requirements.cuda
     if cuda is None or request.chosen.accelerator is not Accelerator.CUDA:
         return None
-    floor = _GPU_DRIVER_FLOORS.get((version_key(cuda) or (0,))[0])
+    floor = CUDA_DRIVERS.get((version_key(cuda) or (0,))[0])
     if floor is None:
         return _unknown(f"cuda {cuda}")
     versions = {device.driver_version for device in devices}

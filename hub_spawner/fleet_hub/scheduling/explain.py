@@ -6,37 +6,33 @@ engine that places: nothing can look free here and be refused there.
 
 from __future__ import annotations
 
-from fleet_contracts.reasons import Explanation
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from fleet_contracts.changes import Change, ChangeKind
+from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import Principal
+from fleet_hub.scheduling.counterfactual import changes_for
 from fleet_hub.scheduling.decisions import Verdict
+from fleet_hub.scheduling.holders import instant
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
+from fleet_hub.scheduling.prospects import prospect_of
 from fleet_hub.scheduling.snapshot import Pin, Snapshot, Waiting
-from fleet_hub.scheduling.survey import never_answer
-from fleet_hub.scheduling.telling import every_answer, position_of, wait_of
+from fleet_hub.scheduling.survey import never_answer, survey
+from fleet_hub.scheduling.telling import position_of, wait_of
 from fleet_hub.scheduling.waiter import Waiter
 
 
+MOST_TRIED: Final = 4
+"""Other classes that are tried for one that has a time."""
 _ASKED = "\N{WHITE QUESTION MARK ORNAMENT}"
 """No workload is called like this: it sorts after all that are in the line."""
 
 
-def offer(
-    snapshot: Snapshot,
-    principal: Principal,
-    profile: str,
-    class_name: str | None = None,
-    *,
-    pin: Pin | None = None,
-) -> Verdict:
-    """Return what would happen to this request if it joined the line now."""
-    planner = planner_of(snapshot)
-    planner.decide(snapshot.now)
-    return what_if(planner, principal, profile, class_name, pin=pin)
-
-
 def explain(snapshot: Snapshot, workload: str) -> Verdict:
-    """Return what happens to a workload of the line, down to each machine.
+    """Return what happens to a workload of the line; ``inspection`` asks each machine.
 
     Raises:
         KeyError: no such workload waits.
@@ -50,8 +46,8 @@ def explain(snapshot: Snapshot, workload: str) -> Verdict:
             return Verdict(startable=True, choosable=True, machine=placement.machine)
     for refusal in decided.refusals:
         if refusal.workload == workload:
-            return _refused(refusal.explanation)
-    return _waits(planner, planner.waiters[workload])
+            return refused(refusal.explanation)
+    return waits(planner, planner.waiters[workload])
 
 
 def what_if(
@@ -61,6 +57,7 @@ def what_if(
     class_name: str | None = None,
     *,
     pin: Pin | None = None,
+    rejected_by: Mapping[str, Reason] | None = None,
 ) -> Verdict:
     """Return what would happen to this request; the planner is left as it was."""
     asked = Waiting(
@@ -70,18 +67,84 @@ def what_if(
         class_name=class_name,
         asked_at=planner.now,
         pin=pin,
+        rejected_by=rejected_by or {},
     )
     with planner.imagine(asked) as waiter:
         if isinstance(waiter, Explanation):
-            return _refused(waiter)
-        return _judge(planner, waiter)
+            return refused(waiter)
+        verdict = judge(planner, waiter)
+        if verdict.startable:
+            return verdict
+        verdict = _with_change(planner, waiter, verdict)
+    if verdict.change is not None:
+        return verdict
+    return replace(verdict, change=class_with_time(planner, asked, verdict))
 
 
-def _judge(planner: Planner, waiter: Waiter) -> Verdict:
+def _with_change(planner: Planner, waiter: Waiter, verdict: Verdict) -> Verdict:
+    """Return *verdict* with the smallest change that would help, if one would."""
+    counts = survey(planner.fleet, waiter.interest, waiter).counts
+    changes = changes_for(planner, waiter, counts)
+    return replace(verdict, change=changes[0] if changes else None)
+
+
+def class_with_time(
+    planner: Planner, asked: Waiting, verdict: Verdict
+) -> Change | None:
+    """Return the first other class of the profile for which a time is known.
+
+    Asked for what would wait for something without an end, and only there.  The kin
+    come first; nobody is imagined in the line meanwhile.
+    """
+    profile = planner.catalog.profile_named(asked.profile)
+    if not verdict.choosable or verdict.no_later_than is not None or profile is None:
+        return None
+    mine, *others = planner.catalog.classes_of(profile)
+    if asked.class_name is not None:
+        classes = (mine, *others)
+        mine = next((one for one in classes if one.name == asked.class_name), mine)
+        others = [one for one in classes if one is not mine]
+    others.sort(key=lambda other: other.accelerator is not mine.accelerator)
+    for other in others[:MOST_TRIED]:
+        another = replace(
+            asked,
+            workload=_ASKED,
+            class_name=other.name,
+            promise=None,
+            reservation=None,
+        )
+        with planner.imagine(another) as waiter:
+            bound = _start_of(planner, waiter)
+            if isinstance(waiter, Explanation) or bound is None:
+                continue
+            prospect = prospect_of(planner, waiter, waiter.request)
+            return Change(
+                kind=ChangeKind.CLASS,
+                requested=mine.name,
+                instead=other.name,
+                machines=prospect.machines,
+                free_now=prospect.free_now,
+                starts_by=None if bound <= planner.now else instant(bound),
+            )
+    return None
+
+
+def _start_of(planner: Planner, waiter: Waiter | Explanation) -> float | None:
+    """Return when *waiter* would start at the latest; None: never, or nobody knows."""
+    if isinstance(waiter, Explanation) or planner.quotas.exceeded_by(waiter):
+        return None
+    if never_answer(planner.fleet, waiter.interest, waiter) is not None:
+        return None
+    found, _ = planner.seek(waiter)
+    return None if found is None else found.start
+
+
+def judge(planner: Planner, waiter: Waiter) -> Verdict:
+    """Return what would happen to *waiter*, who was imagined into the line."""
     interest = waiter.interest
     never = never_answer(planner.fleet, interest, waiter)
     if never is not None:
-        return _refused(never)
+        return refused(never)
     waiter.quota = planner.quotas.exceeded_by(waiter)
     if waiter.quota is None:
         found, _ = planner.seek(waiter)
@@ -91,14 +154,16 @@ def _judge(planner: Planner, waiter: Waiter) -> Verdict:
             return Verdict(startable=True, choosable=True, machine=machine)
         waiter.found = found
         waiter.promise = None if found is None else found.start
-    return _waits(planner, waiter)
+    return waits(planner, waiter)
 
 
-def _refused(explanation: Explanation) -> Verdict:
+def refused(explanation: Explanation) -> Verdict:
+    """Return the verdict on what can never be."""
     return Verdict(startable=False, choosable=False, explanation=explanation)
 
 
-def _waits(planner: Planner, waiter: Waiter) -> Verdict:
+def waits(planner: Planner, waiter: Waiter) -> Verdict:
+    """Return the verdict on what stays in the line, or would."""
     wait = wait_of(planner, waiter, position_of(planner, waiter))
     return Verdict(
         startable=False,
@@ -106,7 +171,6 @@ def _waits(planner: Planner, waiter: Waiter) -> Verdict:
         ahead=wait.position,
         explanation=wait.explanation,
         counts=wait.counts,
-        rejections=tuple(every_answer(planner, waiter)),
+        rejections=wait.rejections,
         no_later_than=wait.no_later_than,
-        change=wait.change,
     )

@@ -20,6 +20,7 @@ from fleet_contracts.trust import trust_refusal
 from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.device_filters import device_refusal, devices_of_kind
+from fleet_hub.scheduling.headline import NO_SUCH_LABEL
 from fleet_hub.scheduling.snapshot import Sharing
 from fleet_hub.scheduling.versions import is_older
 
@@ -43,8 +44,15 @@ _OS_NAMES: Final = {OperatingSystem.LINUX: "linux", OperatingSystem.MACOS: MACOS
 
 
 def knows_itself(candidate: Candidate) -> Explanation | None:
-    """Reject a machine whose facts are not in yet."""
-    return None if candidate.facts.known else _unknown("host")
+    """Reject a machine whose facts are not in yet.
+
+    What its record and the catalog rule out is known all the same: whoever may never
+    use it need not wait for it to come back.
+    """
+    if candidate.facts.known:
+        return None
+    found = (check(candidate) for check in _OF_THE_RECORD)
+    return next((item for item in found if item is not None), _unknown("host"))
 
 
 def has_the_accelerator(candidate: Candidate) -> Explanation | None:
@@ -96,9 +104,25 @@ def has_the_driver(candidate: Candidate) -> Explanation | None:
         return _unknown(candidate.driver.value)
     if usable:
         return None
-    if candidate.driver is DriverName.NATIVE and _lacks_a_sandbox(candidate.facts):
+    fault = candidate.facts.driver_faults.get(candidate.driver)
+    if fault == Reason.SANDBOX_MISSING:
         return Explanation(reason=Reason.SANDBOX_MISSING)
-    return Explanation(reason=Reason.DRIVER_UNAVAILABLE, subject=candidate.driver.value)
+    return Explanation(
+        reason=Reason.DRIVER_UNAVAILABLE,
+        subject=candidate.driver.value,
+        detail=fault and fault.replace("_", " "),
+    )
+
+
+def knows_the_environment(candidate: Candidate) -> Explanation | None:
+    """Reject a machine that said which environments it has, and has not this one."""
+    known = candidate.facts.driver_environments.get(candidate.driver)
+    ref = candidate.request.selections[candidate.driver].ref
+    if known is None or ref in known:
+        return None
+    return Explanation(
+        reason=Reason.CAPABILITY_MISSING, subject="the profile's environment"
+    )
 
 
 def hands_out_devices(candidate: Candidate) -> Explanation | None:
@@ -120,8 +144,8 @@ def has_the_capabilities(candidate: Candidate) -> Explanation | None:
     selection = candidate.request.selections[candidate.driver]
     runtime = selection.runtime
     required = dict.fromkeys(candidate.request.profile.requirements.capabilities)
-    if runtime is not None:
-        required |= dict.fromkeys(runtime.requires)
+    # Without a runtime this is not asked: see the order of ``FILTERS``.
+    required |= dict.fromkeys(runtime.requires if runtime is not None else ())
     for capability in required:
         found = _judge_capability(candidate, capability, selection.ref)
         if found is not None:
@@ -171,22 +195,12 @@ def is_large_enough(candidate: Candidate) -> Explanation | None:
     return None
 
 
-def has_the_disk(candidate: Candidate) -> Explanation | None:
-    """Reject a machine whose disk is too small even when nothing else is on it."""
-    return _too_small(
-        Reason.DISK_TOO_SMALL,
-        candidate.request.chosen.disk_bytes,
-        candidate.facts.disk_free_bytes,
-        "bytes",
-    )
-
-
 def has_the_labels(candidate: Candidate) -> Explanation | None:
     """Reject a machine whose record lacks a label, or has another value for it."""
     for name, wanted in candidate.request.chosen.labels.items():
         value = candidate.labels.get(name)
         if value != wanted:
-            has = "it has no such label" if value is None else f"it has {value}"
+            has = NO_SUCH_LABEL if value is None else f"it has {value}"
             return Explanation(
                 reason=Reason.LABEL_MISMATCH, subject=f"{name}={wanted}", detail=has
             )
@@ -204,12 +218,21 @@ def is_trusted(candidate: Candidate) -> Explanation | None:
     )
 
 
+_OF_THE_RECORD: Final[tuple[Filter, ...]] = (
+    has_a_runtime,
+    is_supported,
+    has_the_labels,
+    is_trusted,
+)
+"""What needs no word of the machine itself."""
+
 FILTERS: Final[tuple[Filter, ...]] = (
     knows_itself,
     has_the_accelerator,
     suits_the_system,
     has_a_runtime,
     has_the_driver,
+    knows_the_environment,
     is_supported,
     hands_out_devices,
     has_the_capabilities,
@@ -249,15 +272,6 @@ def _judge_capability(
     if known is None:
         return _unknown(capability)
     return Explanation(reason=Reason.CAPABILITY_MISSING, subject=capability)
-
-
-def _lacks_a_sandbox(facts: PlacementFacts) -> bool:
-    sandboxes = [
-        usable
-        for name, usable in facts.capabilities.items()
-        if name.startswith("sandbox.")
-    ]
-    return not any(sandboxes)
 
 
 def _unknown(subject: str) -> Explanation:

@@ -7,17 +7,25 @@ once for each kind of asker and kept until the structure changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from fleet_contracts.catalog import Relation
-from fleet_contracts.trust import relation_of
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.entries import Entry, Found
+from fleet_hub.scheduling.interests import (
+    Group,
+    Interest,
+    Part,
+    View,
+    identity_of,
+    interest_of,
+    relation_to,
+)
 from fleet_hub.scheduling.outlooks import Outlook, Outlooks
-from fleet_hub.scheduling.pools import Entry, Found, Horizon, Pool, Score
+from fleet_hub.scheduling.pools import Horizon, Pool, Score
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.signatures import Signature, signature_of
 from fleet_hub.scheduling.snapshot import MachineState, Pin
@@ -26,54 +34,6 @@ from fleet_hub.scheduling.vectors import DISK, Need
 
 
 MOST_RUNNERS_UP: Final = 3
-
-
-@dataclass(slots=True, eq=False)
-class Group:
-    """The machines of one signature."""
-
-    signature: Signature
-    pool: Pool = field(default_factory=Pool)
-    by_owner: dict[str, Pool] = field(default_factory=dict)
-    """Made when somebody first needs one."""
-    owners: dict[str, set[str]] = field(default_factory=dict)
-    """The names of each owner's machines, troubled ones included."""
-    troubled: dict[str, Entry] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """A part of the fleet that a request could use, and how."""
-
-    horizon: Horizon
-    spared: bool
-    """It has accelerators that the request does not want: others come first."""
-
-
-class Part(NamedTuple):
-    """Machines of one group that answer an asker alike."""
-
-    group: Group
-    outlook: Outlook
-    own: str | None = None
-    """Only the machines of this owner."""
-    others: str | None = None
-    """All machines but those of this owner."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Interest:
-    """What one kind of asker could use for one request."""
-
-    request: Request
-    principal: Principal
-    """Any of those who are alike in this."""
-    pin: Pin | None
-    views: tuple[View, ...]
-    view_of: Mapping[Pool, View]
-    parts: tuple[Part, ...]
-    hopeless: bool
-    """Whether no machine will ever do, as things are; asked of a fleet with some."""
 
 
 class Fleet:
@@ -110,10 +70,9 @@ class Fleet:
                 self._refresh(old, machine, signature)
                 return old
             self.remove(machine.name)
+        capacity = signature.capacity(machine.facts)
         entry = Entry(
-            machine=machine,
-            signature=signature,
-            free=signature.capacity(machine.facts),
+            machine=machine, signature=signature, free=capacity, capacity=capacity
         )
         for allocation in machine.held:
             entry.hold(allocation)
@@ -135,6 +94,12 @@ class Fleet:
             del self.groups[entry.signature.key]
         self.structure += 1
         return entry
+
+    def forget_times(self) -> None:
+        """Look again when there is room anywhere: the clock went back."""
+        for group in self.groups.values():
+            for pool in (group.pool, *group.by_owner.values()):
+                pool.forget_times()
 
     def judge_trouble(self, name: str) -> None:
         """Look again whether a machine takes work."""
@@ -162,11 +127,11 @@ class Fleet:
         found = self._interests.get((id(request), who, where))
         if found is None:
             parts = tuple(self._parts(request, principal, pin))
-            same = (id(request), where, *(_identity(part) for part in parts))
+            same = (id(request), where, *(identity_of(part) for part in parts))
             found = self._shared.get(same)
             if found is None:
                 pools = [self._pool_of(part) for part in parts]
-                found = _interest(request, principal, pin, parts, pools)
+                found = interest_of(request, principal, pin, parts, pools)
                 self._shared[same] = found
             self._interests[id(request), who, where] = found
         return found
@@ -201,21 +166,22 @@ class Fleet:
         if interest.pin is not None:
             found = self.on_machine(interest, interest.pin.machine, now)
             return None if found is None or found.start > now else (found, (), ())
-        fits: list[tuple[Score, str, Horizon]] = []
+        fits: list[tuple[Score, str, Horizon, Iterator[tuple[Score, str]]]] = []
         for view in interest.views:
             if view.spared and fits and not fits[0][0][0]:
                 # Somewhere it fits without keeping an accelerator from somebody.
                 break
-            fit = _tightest(view, now, excluded)
-            if fit is not None:
-                fits.append(fit)
+            fitting = _fitting(view, now, excluded)
+            for score, name in islice(fitting, 1):
+                fits.append((score, name, view.horizon, fitting))
         if not fits:
             return None
         fits.sort(key=lambda fit: fit[:2])
-        score, name, horizon = fits[0]
+        score, name, horizon, more = fits[0]
         best = self.entries[name].first(horizon.needs, horizon.seconds, now)
-        others = dict.fromkeys(other for _, other, _ in fits if other != name)
-        runners_up = tuple(islice(others, MOST_RUNNERS_UP))
+        others = sorted([fit[:2] for fit in fits[1:]] + [*islice(more, 1)])
+        named = dict.fromkeys(other for _, other in others if other != name)
+        runners_up = tuple(islice(named, MOST_RUNNERS_UP))
         return None if best is None else (best, score, runners_up)
 
     def on_machine(
@@ -266,7 +232,7 @@ class Fleet:
     def outlook_on(self, interest: Interest, entry: Entry) -> Outlook:
         """Return what this machine's signature answers to the asker."""
         group = self.groups[entry.signature.key]
-        relation = _relation(interest.principal, group, entry.machine.owner)
+        relation = relation_to(interest.principal, group, entry.machine.owner)
         return self.outlook(group, interest.request, relation, interest.pin)
 
     def _parts(
@@ -276,12 +242,12 @@ class Fleet:
             entry = self.entries.get(pin.machine)
             if entry is not None:
                 group = self.groups[entry.signature.key]
-                relation = _relation(principal, group, entry.machine.owner)
+                relation = relation_to(principal, group, entry.machine.owner)
                 yield Part(group, self.outlook(group, request, relation, pin))
             return
         name = principal.name
         for _, group in sorted(self.groups.items()):
-            relation = _relation(principal, group, None)
+            relation = relation_to(principal, group, None)
             everyone = self.outlook(group, request, relation, pin)
             if name not in group.owners:
                 yield Part(group, everyone)
@@ -353,64 +319,20 @@ class Fleet:
         group.troubled.pop(entry.machine.name, None)
 
 
-def _interest(
-    request: Request,
-    principal: Principal,
-    pin: Pin | None,
-    parts: tuple[Part, ...],
-    pools: Iterable[Pool],
-) -> Interest:
-    views = []
-    for part, pool in zip(parts, pools, strict=True):
-        if part.outlook.placeable and pin is None:
-            horizon = pool.horizon(part.outlook.needs, request.hold_seconds)
-            spared = part.group.signature.accelerated and not request.chosen.devices
-            views.append(View(horizon=horizon, spared=spared))
-    views.sort(key=lambda view: view.spared)
-    return Interest(
-        request=request,
-        principal=principal,
-        pin=pin,
-        views=tuple(views),
-        view_of={view.horizon.pool: view for view in views},
-        parts=parts,
-        hopeless=all(part.outlook.hopeless for part in parts),
-    )
-
-
-def _identity(part: Part) -> tuple[object, ...]:
-    return part.group.signature.key, id(part.outlook), part.own, part.others
-
-
-def _relation(principal: Principal, group: Group, owner: str | None) -> Relation:
-    """Return how *principal* stands to the group's machines of *owner*.
-
-    Without an owner: to the machines that are not their own.
-    """
-    sharing = group.signature.sharing
-    return relation_of(
-        principal,
-        owner=owner if owner is not None else "",
-        users=sharing.users,
-        groups=sharing.groups,
-    )
-
-
-def _tightest(
+def _fitting(
     view: View, now: float, excluded: Container[str]
-) -> tuple[Score, str, Horizon] | None:
-    """Return the view's machine that has room now and fits tightest."""
+) -> Iterator[tuple[Score, str]]:
+    """Yield the view's machines that have room now, the tightest fit first."""
     horizon = view.horizon
     soonest = horizon.soonest(now, excluded)
     if soonest is None or soonest[0] > now:
-        return None
+        return
     entries, disk = horizon.pool.entries, horizon.needs[0].fixed[DISK]
     for score, name in horizon.pool.tightest(horizon.needs):
         if name not in excluded and (
             entries[name].is_open(disk) or horizon.start_on(name, now) <= now
         ):
-            return (int(view.spared), *score), name, horizon
-    return None
+            yield (int(view.spared), *score), name
 
 
 def _alike(old: MachineState, new: MachineState) -> bool:

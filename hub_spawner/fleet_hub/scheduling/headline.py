@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_hub.scheduling.nearness import is_hopeless, nearest
+from fleet_hub.scheduling.nearness import nearest
 
 
 _SIZES: Final = {
@@ -18,24 +18,35 @@ _SIZES: Final = {
 }
 
 
-def fleet_answer(misses: Sequence[Explanation]) -> Explanation:
-    """Return why no machine takes a workload, given each machine's own reason.
+NO_SUCH_LABEL: Final = "it has no such label"
+"""What a machine says whose record does not have the label at all."""
 
-    "Never" is said only when every machine says so; a machine that is merely away,
-    drained or not known yet keeps the hope.
+
+def fleet_answer(misses: Sequence[Explanation]) -> Explanation:
+    """Return why no machine will ever take a workload, given each machine's own reason.
+
+    Asked only where every machine says "never": one that is merely away, drained or not
+    known yet keeps the hope.
     """
     headline = nearest(misses)
     if headline is None:
         return Explanation(reason=Reason.NO_MACHINES)
-    if not is_hopeless(headline):
-        return headline
     if headline.reason in _SIZES:
         return _exceeds(headline, misses)
     if headline.reason is Reason.LABEL_MISMATCH:
         return headline.model_copy(
-            update={"machine": None, "detail": "no machine has this label and value"}
+            update={"machine": None, "detail": _labels(headline, misses)}
         )
     return headline.model_copy(update={"machine": None})
+
+
+def _labels(headline: Explanation, misses: Iterable[Explanation]) -> str:
+    """Return whether the label is one that nobody has, or the value is."""
+    details = {miss.detail for miss in misses if miss.subject == headline.subject}
+    name, _, _ = (headline.subject or "").partition("=")
+    if details <= {NO_SUCH_LABEL}:
+        return f"no machine has a label called {name}"
+    return "no machine has this label and value"
 
 
 def _exceeds(headline: Explanation, misses: Iterable[Explanation]) -> Explanation:

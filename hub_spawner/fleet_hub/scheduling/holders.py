@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from fleet_contracts.reasons import Holder
 from fleet_hub.scheduling.snapshot import Allocation
@@ -14,12 +15,25 @@ MOST = 10
 
 
 def told(
-    allocations: Iterable[Allocation], *, viewer: str, names_visible: bool
+    allocations: Iterable[Allocation],
+    amount_of: Callable[[Allocation], int],
+    *,
+    viewer: str,
+    names_visible: bool,
+    rested: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Holder, ...]:
-    """Return the holders, the first to end first; those without an end come last."""
+    """Return the holders, the first to end first; those without an end come last.
+
+    *rested*: since when devices of theirs were seen at rest.
+    """
     ordered = sorted(allocations, key=_by_end)
     return tuple(
-        _holder(allocation, is_named=names_visible or allocation.owner == viewer)
+        _holder(
+            allocation,
+            amount_of(allocation),
+            is_named=names_visible or allocation.owner == viewer,
+            idle_since=_idle_since(allocation, rested),
+        )
         for allocation in ordered[:MOST]
     )
 
@@ -34,11 +48,24 @@ def _by_end(allocation: Allocation) -> tuple[bool, float, float, str]:
     return ends_by is None, ends_by or 0.0, allocation.since, allocation.workload
 
 
-def _holder(allocation: Allocation, *, is_named: bool) -> Holder:
+def _idle_since(allocation: Allocation, rested: Mapping[str, float]) -> float | None:
+    """Return since when all devices of *allocation* are at rest; None: not all are."""
+    since = [rested.get(uuid) for uuid in allocation.resources.devices]
+    known = [moment for moment in since if moment is not None]
+    # What it was given at rest is its own rest only from then on.
+    whole = bool(since) and len(known) == len(since)
+    return max(*known, allocation.since) if whole else None
+
+
+def _holder(
+    allocation: Allocation, amount: int, *, is_named: bool, idle_since: float | None
+) -> Holder:
     return Holder(
         workload=allocation.workload,
         owner=allocation.owner if is_named else None,
         title=allocation.title if is_named else None,
+        amount=amount,
         since=instant(allocation.since),
         ends_by=None if allocation.ends_by is None else instant(allocation.ends_by),
+        idle_since=None if idle_since is None else instant(idle_since),
     )

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from fleet_contracts.catalog import Catalog
+from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.shares import (
     ENTRY_SECONDS,
@@ -51,6 +53,9 @@ class Line:
         self._used: dict[int, float] = {}
         self._owing: dict[tuple[int, int], float] = {}
         """What each user's waiting workloads count, by priority."""
+        self._weights: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._entries: dict[str, float] = {}
+        """What a start of each class counts."""
         self._places: list[Place] = []
         self._place_of: dict[str, Place] = {}
 
@@ -64,20 +69,23 @@ class Line:
 
     def join(self, waiting: Waiting, request: Request) -> None:
         """Give *waiting* its place."""
+        place = self._enter(waiting, request)
+        insort(self._places, place)
+
+    def _enter(self, waiting: Waiting, request: Request) -> Place:
         user = waiting.principal.user_id
         behind = -(waiting.priority + request.profile.priority)
-        weight = weight_of(waiting.principal, self._catalog.shares)
         owing = self._owing.get((user, behind), 0.0)
         place = Place(
-            behind_priority=behind,
-            yields=waiting.rejections // YIELDS_AFTER,
-            share=(self._used.get(user, 0.0) + owing) / weight,
-            asked_at=waiting.asked_at,
-            workload=waiting.workload,
+            behind,
+            waiting.rejections // YIELDS_AFTER,
+            (self._used.get(user, 0.0) + owing) / self._weight(waiting.principal),
+            waiting.asked_at,
+            waiting.workload,
         )
         self._owing[user, behind] = owing + self._entry(request)
-        insort(self._places, place)
         self._place_of[waiting.workload] = place
+        return place
 
     def leave(self, waiting: Waiting, request: Request, *, starts: bool) -> None:
         """Take *waiting* out; what *starts* counts as use from now on."""
@@ -88,6 +96,17 @@ class Line:
         if starts:
             self._used[user] = self._used.get(user, 0.0) + entry
 
+    @contextmanager
+    def visit(self, waiting: Waiting, request: Request) -> Iterator[None]:
+        """Let *waiting* stand in the line for a question; it is then as it was."""
+        before = dict(self._owing)
+        self.join(waiting, request)
+        try:
+            yield
+        finally:
+            self.leave(waiting, request, starts=False)
+            self._owing = before
+
     def rank(
         self,
         everybody: Iterable[tuple[Waiting, Request]],
@@ -95,15 +114,29 @@ class Line:
         used: Mapping[int, float],
     ) -> None:
         """Give everybody their place anew, by what users have had by now."""
-        self._capacity, self._used = capacity, dict(used)
+        if capacity != self._capacity:
+            self._capacity = capacity
+            self._entries.clear()
+        self._used = dict(used)
         self._owing.clear()
-        self._places.clear()
         self._place_of.clear()
-        for waiting, request in sorted(everybody, key=_age):
-            self.join(waiting, request)
+        self._places = sorted(
+            self._enter(waiting, request)
+            for waiting, request in sorted(everybody, key=_age)
+        )
+
+    def _weight(self, principal: Principal) -> float:
+        who = (principal.name, principal.groups)
+        if who not in self._weights:
+            self._weights[who] = weight_of(principal, self._catalog.shares)
+        return self._weights[who]
 
     def _entry(self, request: Request) -> float:
-        return asked_rate(request.chosen, self._capacity) * ENTRY_SECONDS
+        name = request.chosen.name
+        if name not in self._entries:
+            rate = asked_rate(request.chosen, self._capacity)
+            self._entries[name] = rate * ENTRY_SECONDS
+        return self._entries[name]
 
 
 def _age(item: tuple[Waiting, Request]) -> tuple[float, str]:

@@ -36,11 +36,17 @@ ORDER: Final = (
     Reason.ISOLATION_TOO_WEAK,
     Reason.DISK_TOO_SMALL,
     Reason.CAPABILITIES_UNKNOWN,
+    Reason.KEEPS_NO_FILES,
     Reason.AGENT_REJECTED,
     Reason.OFFLINE,
     Reason.AGENT_TOO_OLD,
     Reason.CONTROLLER_RECOVERING,
     Reason.DRAINING,
+    Reason.OWNER_CLOSED,
+    Reason.PRESENCE_UNKNOWN,
+    Reason.OUTSIDE_HOURS,
+    Reason.OWNER_AT_WORK,
+    Reason.ON_BATTERY,
     Reason.QUARANTINED,
     Reason.UNHEALTHY,
     Reason.GPU_BUSY,
@@ -51,6 +57,9 @@ ORDER: Final = (
     Reason.BEHIND,
 )
 """How far a machine came before it said no: later is nearer."""
+
+TAKES_NO_COPY: Final = frozenset({Reason.AGENT_TOO_OLD, Reason.KEEPS_NO_FILES})
+"""Why a machine is passed over by whoever is to begin with a copy of files."""
 
 _DISTANCE: Final = {reason: distance for distance, reason in enumerate(ORDER)}
 

@@ -143,7 +143,10 @@ def _unhealthy(signature: Signature, request: Request) -> Explanation | None:
 def _need(signature: Signature, request: Request, driver: DriverName) -> Need:
     chosen = request.chosen
     metal = reserves_metal(
-        os=signature.facts.os, driver=driver, accelerator=chosen.accelerator
+        os=signature.facts.os,
+        driver=driver,
+        accelerator=chosen.accelerator,
+        fenced=signature.facts.metal_fenced,
     )
     suitable = {
         type_of(device)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fleet_contracts.devices import MACOS
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_contracts.workloads import Accelerator
+from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.answers import resources_of
 from fleet_hub.scheduling.decisions import Placement
-from fleet_hub.scheduling.pools import Entry, Found
+from fleet_hub.scheduling.entries import Entry, Found
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.snapshot import Allocation
 from fleet_hub.scheduling.waiter import Waiter
@@ -36,11 +37,12 @@ def placement_of(
         runtime=request.spec(driver),
         class_name=request.chosen.name,
         resources=resources,
+        devices_asked=request.chosen.devices,
         limit_seconds=request.limit_seconds,
         ends_by=None if end == FOREVER else end,
         score=tuple(zip(_TERMS, map(float, score), strict=False)),
         runners_up=runners_up,
-        note=_note(entry, metal=resources.metal, accelerator=accelerator),
+        note=_note(entry, driver, metal=resources.metal, accelerator=accelerator),
     )
 
 
@@ -56,14 +58,21 @@ def promised_allocation(waiter: Waiter, placement: Placement, now: float) -> All
         driver=placement.driver,
         kind=waiting.kind,
         class_name=placement.class_name,
-        devices_asked=waiter.request.chosen.devices,
+        devices_asked=placement.devices_asked,
+        title=waiter.request.profile.title,
         since=now,
         ends_by=placement.ends_by,
     )
 
 
-def _note(entry: Entry, *, metal: bool, accelerator: Accelerator) -> Explanation | None:
+def _note(
+    entry: Entry, driver: DriverName, *, metal: bool, accelerator: Accelerator
+) -> Explanation | None:
     """Return what the user should know: CPU work on a Mac keeps its GPU from others."""
-    if not metal or accelerator is Accelerator.MPS:
+    if accelerator is Accelerator.MPS:
         return None
-    return Explanation(reason=Reason.METAL_RESERVED, machine=entry.machine.name)
+    if metal:
+        return Explanation(reason=Reason.METAL_RESERVED, machine=entry.machine.name)
+    if driver is DriverName.NATIVE and entry.machine.facts.os == MACOS:
+        return Explanation(reason=Reason.METAL_SHARED, machine=entry.machine.name)
+    return None

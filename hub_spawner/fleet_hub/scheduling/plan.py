@@ -25,11 +25,11 @@ def planner_of(snapshot: Snapshot) -> Planner:
     planner = Planner(
         snapshot.catalog, now=snapshot.now, names_visible=snapshot.names_visible
     )
-    planner.usage = snapshot.usage
+    planner.use(snapshot.usage)
     planner.recover(recovering=snapshot.recovering)
     for machine in sorted(snapshot.machines, key=lambda item: item.name):
         planner.put_machine(machine)
     for waiting in sorted(snapshot.waiting, key=lambda item: item.workload):
-        planner.ask(waiting)
+        planner.ask(waiting, again="restarted")
     planner.restore_promises()
     return planner

@@ -10,28 +10,30 @@ It has no clock and no I/O: equal calls give equal decisions.
 
 from __future__ import annotations
 
-import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
 from fleet_contracts.catalog import Catalog
 from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.agenda import Agenda
 from fleet_hub.scheduling.choice import Request, resolve
 from fleet_hub.scheduling.crowd import Crowd
+from fleet_hub.scheduling.deciding import Decider
 from fleet_hub.scheduling.decisions import Placement, Plan, Refusal
+from fleet_hub.scheduling.entries import Found
+from fleet_hub.scheduling.fair_use import FairUse
 from fleet_hub.scheduling.fleet import Fleet
-from fleet_hub.scheduling.line import RANKED_EVERY_SECONDS, Line
-from fleet_hub.scheduling.placing import placement_of, promised_allocation
-from fleet_hub.scheduling.pools import SLACK_SECONDS, Found
+from fleet_hub.scheduling.line import Line
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.promises import Promises, broken
 from fleet_hub.scheduling.quota_watch import QuotaWatch
-from fleet_hub.scheduling.shares import Ledger, capacity_of
+from fleet_hub.scheduling.rounds import Rounds
 from fleet_hub.scheduling.snapshot import Allocation, MachineState, Usage, Waiting
 from fleet_hub.scheduling.survey import never_answer
 from fleet_hub.scheduling.trouble import Context
-from fleet_hub.scheduling.turns import MOST_PROMISES, NOTICEABLE_SECONDS, Turns
+from fleet_hub.scheduling.turns import Turns, has_missed
 from fleet_hub.scheduling.waiter import Waiter
 
 
@@ -47,22 +49,30 @@ class Planner:
         )
         self.line = Line(catalog)
         self.waiters: dict[str, Waiter] = {}
-        self.quotas = QuotaWatch(catalog, self.line, self.waiters)
-        self.promises = Promises(self.fleet, self.line, self.waiters)
-        self.usage: Mapping[int, Usage] = {}
+        self.quotas = QuotaWatch(
+            catalog, self.line, self.waiters, names_visible=names_visible
+        )
+        self.promises = Promises(self.fleet, self.line, self.waiters, moved=self._moved)
+        self._agenda = Agenda()
+        self._decider = Decider(
+            self.fleet, self.promises, self.quotas, self._agenda, started=self._started
+        )
+        self._fair = FairUse(catalog, self.fleet, self.line)
         self._requests: dict[object, Request] = {}
         self._crowd = Crowd()
         self._structure = -1
-        self._use: Ledger | None = None
-        self._use_of = -1
-        self._ranked_at: float | None = None
-        self._changed: set[str] = set()
-        self._doubted: set[str] = set()
-        """Machines on which a promise may have lost its ground."""
-        self._pending: set[str] = set()
-        self._alarms: list[tuple[float, str, str]] = []
+        self._unjudged = True
+        """Whether everybody may have become hopeless."""
         self._placements: list[Placement] = []
         self._refusals: list[Refusal] = []
+        self._rounds = Rounds(self._agenda, self._decider, self.promises)
+        self._unrestored: dict[str, set[str]] = {}
+        """Whose earlier promises wait for each machine to come back."""
+        self._swept: deque[str] = deque()
+
+    def use(self, usage: Mapping[int, Usage]) -> None:
+        """Know what users have had; *usage* may go on changing."""
+        self._fair.usage = usage
 
     # Events.  Each may be followed by others; ``decide`` looks at all of them.
 
@@ -73,17 +83,18 @@ class Planner:
         entry = self.fleet.put(machine)
         self._follow(before, entry.allocations.values())
         for allocation in entry.allocations.values():
-            self._watch(allocation.ends_by, machine.name)
-        until = machine.quarantined_until
-        if until is not None:
-            heapq.heappush(self._alarms, (until, machine.name, ""))
-        self._doubt(machine.name)
+            self._agenda.watch(machine.name, ends_by=allocation.ends_by)
+        if machine.quarantined_until is not None:
+            self._agenda.remind(machine.quarantined_until, machine=machine.name)
+        self._agenda.doubt(machine.name)
+        if machine.name in self._unrestored and entry.trouble is None:
+            self._restore(self._unrestored.pop(machine.name))
 
     def remove_machine(self, name: str) -> None:
         """A machine was taken out of the fleet."""
         gone = self.fleet.remove(name).allocations.values()
         self._follow(gone, ())
-        self._doubt(name)
+        self._agenda.doubt(name)
 
     def release(self, machine: str, workload: str) -> None:
         """A machine confirmed that nothing of *workload* runs there any more."""
@@ -91,11 +102,14 @@ class Planner:
         allocation = entry.allocations.get(workload)
         if allocation is not None:
             entry.release(workload)
-            self._follow([allocation], ())
-            self._changed.add(machine)
+            self._count([allocation], [])
+            self._agenda.changed.add(machine)
 
-    def ask(self, waiting: Waiting) -> None:
-        """A workload joined the line, or something about its request changed."""
+    def ask(self, waiting: Waiting, *, again: str = "returned_to_line") -> None:
+        """A workload joined the line, or something about its request changed.
+
+        *again* says what took the place of one that comes with a promise.
+        """
         old = self.waiters.get(waiting.workload)
         if old is not None:
             self._remove(old)
@@ -108,12 +122,14 @@ class Planner:
         waiter = self._waiter(waiting, request)
         if old is None or old.request is request:
             waiter.promise = waiting.promise if old is None else old.promise
-            waiter.lost = broken(_why_again(waiting), None)
+        if waiter.promise is not None:
+            cause = "agent_rejected" if waiting.rejected_by else again
+            waiter.lost = broken(cause, None)
         self.waiters[waiting.workload] = waiter
         self.line.join(waiting, request)
         self._crowd.join(waiter, self.line.place_of(waiting.workload))
         self.quotas.join(waiter)
-        self._pending.add(waiting.workload)
+        self._agenda.pending.add(waiting.workload)
 
     def leave(self, workload: str) -> None:
         """A workload left the line by itself."""
@@ -127,39 +143,106 @@ class Planner:
             self.fleet.context = replace(self.fleet.context, recovering=recovering)
             for name in self.fleet.entries:
                 self.fleet.judge_trouble(name)
+            if not recovering:
+                # Who is behind a machine that did not come back is told so.
+                self._unrestored.clear()
+                self._agenda.pending |= self.waiters.keys()
 
     def restore_promises(self) -> None:
         """Keep the promises of an earlier run where their ground is still there.
 
         May be called once, after the machines and the line are complete.
         """
-        waiters = (self.waiters[name] for name in sorted(self._pending))
-        kept = [item for item in waiters if item.waiting.reservation is not None]
-        for waiter in sorted(kept, key=lambda item: item.promise or FOREVER):
+        machines = {
+            name: waiter.waiting.reservation.machine
+            for name, waiter in self.waiters.items()
+            if waiter.waiting.reservation is not None
+        }
+        for name in self._restore(machines):
+            self._unrestored.setdefault(machines[name], set()).add(name)
+
+    def _restore(self, names: Iterable[str]) -> list[str]:
+        """Keep the promises of *names*; return whose ground is not there."""
+        waiters = [self.waiters[name] for name in names if name in self.waiters]
+        left = []
+        for waiter in sorted(
+            waiters, key=lambda item: (item.promise or FOREVER, item.workload)
+        ):
+            if waiter.found is not None:
+                continue
             if self.promises.restore(waiter, waiter.interest, self.now):
-                self._after_promise(waiter)
+                self._decider.after_promise(waiter)
+            else:
+                left.append(waiter.workload)
+        return left
 
     # Deciding.
 
-    def decide(self, now: float) -> Plan:
-        """Decide everything that can be decided now; waits are told by ``telling``."""
+    def decide(self, now: float, *, most_turns: int | None = None) -> Plan:
+        """Decide everything that can be decided now; waits are told by ``telling``.
+
+        After *most_turns* the rest is left for the next call, which is then due at
+        once: one event may let everybody on a small fleet move.
+        """
         self._pass_time(now)
         self._refuse_the_hopeless()
-        while self._changed or self._pending:
-            changed, self._changed = self._changed, set()
-            doubted, self._doubted = self._doubted, set()
-            for name in sorted(doubted):
-                self._lose(self.promises.check(name, now))
-            pending, self._pending = self._pending, set()
-            for waiter in self._turns().after(changed, pending):
-                self._take_turn(waiter, changed)
+        is_unfinished = not self._rounds.take(now, self._turns, most_turns)
         placements, self._placements = self._placements, []
         refusals, self._refusals = self._refusals, []
         return Plan(
             placements=tuple(placements),
             refusals=tuple(refusals),
-            look_again_at=self._alarms[0][0] if self._alarms else None,
+            look_again_at=now if is_unfinished else self._agenda.next_at,
+            is_unfinished=is_unfinished,
         )
+
+    def take_let_down(self) -> list[str]:
+        """Return, once, whose promises broke since this was last asked."""
+        names, self._agenda.let_down = self._agenda.let_down, set()
+        return sorted(names)
+
+    def rank_if_due(self, now: float) -> None:
+        """Rank the line by what users have had; otherwise an event must, a while later."""
+        if self._fair.is_due(now):
+            self._rank(now)
+
+    def _rank(self, now: float) -> None:
+        self._fair.rank(self.waiters.values(), now)
+        self._gather()
+
+    def look(self, now: float) -> None:
+        """Let time go on without deciding: for answers that are true at *now*."""
+        if now == self.now:
+            return
+        if now < self.now:
+            self.fleet.forget_times()
+        self.now = now
+        self.fleet.context = replace(self.fleet.context, now=now)
+
+    def look_again(self, most: int) -> int:
+        """Look at up to *most* waiters whatever happened; the next turn is theirs.
+
+        Returns how many should have had one already: none, if no event was missed.
+        """
+        if self._agenda or self._rounds:
+            return 0
+        missed = 0
+        if not self._swept:
+            self._swept.extend(self.line)
+        for _ in range(min(most, len(self._swept))):
+            waiter = self.waiters.get(self._swept.popleft())
+            if waiter is not None and has_missed(
+                waiter, self.fleet, self.quotas, self.now
+            ):
+                self._agenda.pending.add(waiter.workload)
+                missed += 1
+        return missed
+
+    def settle(
+        self, earlier: Usage | None, allocation: Allocation, until: float
+    ) -> Usage:
+        """Return *earlier* use with *allocation* added, which ends at *until*."""
+        return self._fair.settle(earlier, allocation, until)
 
     @contextmanager
     def imagine(self, waiting: Waiting) -> Iterator[Waiter | Explanation]:
@@ -173,11 +256,10 @@ class Planner:
             return
         waiter = self._waiter(waiting, request)
         self.waiters[waiting.workload] = waiter
-        self.line.join(waiting, request)
         try:
-            yield waiter
+            with self.line.visit(waiting, request):
+                yield waiter
         finally:
-            self.line.leave(waiting, request, starts=False)
             del self.waiters[waiting.workload]
 
     def seek(self, waiter: Waiter) -> tuple[Found | None, list[Waiter]]:
@@ -185,78 +267,71 @@ class Planner:
 
         Nothing is changed: a what-if asks here too.
         """
-        interest, excluded = waiter.interest, waiter.waiting.rejected_by
-        found = self.fleet.soonest(interest, self.now, excluded)
-        if found is not None and found.start <= self.now:
-            return found, []
-        return self.promises.sooner_for(waiter, interest, found, self.now)
+        return self._decider.seek(waiter, self.now)
+
+    def request(
+        self, waiting: Waiting, class_name: str | None
+    ) -> Request | Explanation:
+        """Return what *waiting* asks for with this class; the same object each time."""
+        return resolve(
+            self.catalog,
+            waiting.principal,
+            waiting.profile,
+            class_name,
+            waiting.model,
+            known=self._requests,
+        )
 
     def _waiter(self, waiting: Waiting, request: Request) -> Waiter:
         interest = self.fleet.interest(request, waiting.principal, waiting.pin)
         return Waiter(waiting=waiting, request=request, interest=interest)
 
     def _resolve(self, waiting: Waiting) -> Request | Explanation:
-        return resolve(
-            self.catalog,
-            waiting.principal,
-            waiting.profile,
-            waiting.class_name,
-            waiting.model,
-            known=self._requests,
-        )
+        return self.request(waiting, waiting.class_name)
 
     def _pass_time(self, now: float) -> None:
-        self.now = now
-        self.fleet.context = replace(self.fleet.context, now=now)
-        while self._alarms and self._alarms[0][0] <= now:
-            _, machine, workload = heapq.heappop(self._alarms)
+        self.look(now)
+        for machine, workload in self._agenda.due(now):
             waiter = self.waiters.get(workload)
             if waiter is not None and waiter.start <= now:
-                self._pending.add(workload)
+                self._agenda.pending.add(workload)
             elif machine in self.fleet.entries:
                 self.fleet.judge_trouble(machine)
-                self._doubt(machine)
-        if self._ranked_at is None or now - self._ranked_at >= RANKED_EVERY_SECONDS:
-            self._rank()
+                self._agenda.doubt(machine)
+        if self._fair.is_overdue(now):
+            self._rank(now)
 
-    def _rank(self) -> None:
-        """Give everybody their place anew, by what users have had by now."""
-        if self._use is None or self._use_of != self.fleet.structure:
-            # Shares are parts of the whole fleet, which is another one now.
-            self._use_of = self.fleet.structure
-            entries = self.fleet.entries.values()
-            self._use = Ledger(
-                self.usage,
-                now=self.now,
-                capacity=capacity_of(entry.machine for entry in entries),
-                half_life_seconds=self.catalog.shares.half_life_seconds,
-            )
-            for entry in entries:
-                for allocation in entry.allocations.values():
-                    self._use.start(allocation)
-        self._ranked_at = self.now
-        everybody = [(item.waiting, item.request) for item in self.waiters.values()]
-        self.line.rank(everybody, self._use.capacity, self._use.used(self.now))
-        self._gather()
+    def _moved(self, waiter: Waiter) -> None:
+        """*waiter* starts at another time at the latest."""
+        self._crowd.moved(waiter)
 
     def _gather(self) -> None:
         """Arrange everybody anew, after interests or places changed."""
-        self._crowd = Crowd()
-        for workload, waiter in self.waiters.items():
-            self._crowd.join(waiter, self.line.place_of(workload))
+        self._crowd = Crowd(
+            (self.line.place_of(name), self.waiters[name]) for name in self.line
+        )
+
+    def follow_structure(self) -> None:
+        """Work out again what everybody could use, if machines came, went or changed.
+
+        Whoever answers between two decisions asks for it first.
+        """
+        if self._structure == self.fleet.structure:
+            return
+        self._structure = self.fleet.structure
+        for waiter in self.waiters.values():
+            waiting = waiter.waiting
+            waiter.interest = self.fleet.interest(
+                waiter.request, waiting.principal, waiting.pin
+            )
+        self._gather()
+        self._unjudged = True
 
     def _refuse_the_hopeless(self) -> None:
         """Refuse what no machine will ever run; looked at when the structure changes."""
-        names: Iterable[str] = list(self._pending)
-        if self._structure != self.fleet.structure:
-            self._structure = self.fleet.structure
-            names = list(self.waiters)
-            for waiter in self.waiters.values():
-                waiting = waiter.waiting
-                waiter.interest = self.fleet.interest(
-                    waiter.request, waiting.principal, waiting.pin
-                )
-            self._gather()
+        self.follow_structure()
+        names: Iterable[str] = self.waiters if self._unjudged else self._agenda.pending
+        self._unjudged = False
         for name in sorted(names):
             if name in self.waiters and self.fleet.entries:
                 self._refuse_if_hopeless(self.waiters[name])
@@ -267,138 +342,33 @@ class Planner:
             self._remove(waiter)
             self._refusals.append(Refusal(workload=waiter.workload, explanation=answer))
 
-    def _turns(self) -> Turns:
+    def _turns(self, now: float) -> Turns:
         return Turns(
             fleet=self.fleet,
             line=self.line,
             waiters=self.waiters,
             promises=self.promises,
             crowd=self._crowd,
-            now=self.now,
+            now=now,
         )
 
-    def _take_turn(self, waiter: Waiter, changed: set[str]) -> None:
-        waiter.quota = self.quotas.exceeded_by(waiter)
-        if waiter.quota is not None:
-            self._withdraw(waiter, broken("quota", None))
-            return
-        if waiter.start <= self.now:
-            # Its time has come: its own promise must not stand in its way.
-            self._free(waiter)
-        if waiter.found is None:
-            found, displaced = self.seek(waiter)
-        else:
-            found, displaced = self._improvement(waiter, changed), []
-        if found is None:
-            if waiter.found is None:
-                self._withdraw(waiter, waiter.lost)
-        elif found.start <= self.now:
-            self._start(waiter, found, displaced)
-        elif (
-            displaced or waiter.found is not None or len(self.promises) < MOST_PROMISES
-        ):
-            self._promise(waiter, found, displaced)
-
-    def _improvement(self, waiter: Waiter, changed: set[str]) -> Found | None:
-        """Return a better opening on one of the *changed* machines; None: there is none."""
-        sooner = waiter.start - NOTICEABLE_SECONDS
-        own = None if waiter.found is None else waiter.found.machine
-        best: Found | None = None
-        for name in sorted(changed - waiter.waiting.rejected_by.keys()):
-            if (
-                name != own
-                and self.fleet.start_on(waiter.interest, name, self.now) >= sooner
-            ):
-                continue
-            here = self.fleet.on_machine(
-                waiter.interest, name, self.now, without=(waiter.workload,)
-            )
-            if here is not None and here.start < sooner:
-                best, sooner = here, here.start
-        return best
-
-    def _promise(self, waiter: Waiter, found: Found, displaced: list[Waiter]) -> None:
-        self._free(waiter)
-        if displaced:
-            self._displace(waiter, found, displaced)
-        else:
-            self.promises.make(waiter, found)
-        self._after_promise(waiter)
-        self._recheck(waiter)
-
-    def _displace(self, by: Waiter, found: Found, others: list[Waiter]) -> None:
-        """Promise *found* to *by* in place of *others*, of whom some may keep theirs."""
-        self._lose(self.promises.displace(others, by, found, self.now))
-        self._changed.add(found.machine)
-
-    def _lose(self, waiters: Iterable[Waiter]) -> None:
-        """Their promises lost their ground: they seek another place."""
-        for waiter in waiters:
-            self._pending.add(waiter.workload)
-            self._recheck(waiter)
-
-    def _after_promise(self, waiter: Waiter) -> None:
-        """Compare a promise with what was said before, and remember when it is due."""
-        start, said = waiter.start, waiter.promise
-        if said is not None and start > said + NOTICEABLE_SECONDS:
-            waiter.broken, waiter.promise = waiter.lost or _no_room(), start
-        else:
-            waiter.promise = start if said is None else min(said, start)
-        waiter.lost = None
-        machine = "" if waiter.found is None else waiter.found.machine
-        heapq.heappush(self._alarms, (start, machine, waiter.workload))
-
-    def _withdraw(self, waiter: Waiter, cause: Explanation | None) -> None:
-        """Nothing can be promised to *waiter* any more."""
-        if waiter.found is not None:
-            self._recheck(waiter)
-        self._free(waiter)
-        if waiter.promise is not None:
-            waiter.broken, waiter.promise = cause or _no_room(), None
-        waiter.lost = None
-
-    def _free(self, waiter: Waiter) -> None:
-        """Take back what is promised to *waiter*; others may use it."""
-        freed = self.promises.take_back(waiter)
-        if freed is not None:
-            self._changed.add(freed)
-
-    def _start(self, waiter: Waiter, found: Found, displaced: list[Waiter]) -> None:
-        self._free(waiter)
-        score: tuple[int, ...] = ()
-        runners_up: tuple[str, ...] = ()
-        if displaced:
-            self._displace(waiter, found, displaced)
-            self.promises.take_back(waiter)
-        else:
-            best = self.fleet.best_now(
-                waiter.interest, self.now, waiter.waiting.rejected_by
-            )
-            if best is not None:
-                found, score, runners_up = best
-        entry = self.fleet.entries[found.machine]
-        placement = placement_of(
-            waiter, entry, found, score=score, runners_up=runners_up, now=self.now
-        )
-        allocation = promised_allocation(waiter, placement, self.now)
-        entry.hold(allocation)
-        self._follow((), [allocation])
-        self._watch(allocation.ends_by, found.machine)
+    def _started(
+        self, waiter: Waiter, placement: Placement, allocation: Allocation
+    ) -> None:
+        self._count([], [allocation])
+        self._agenda.watch(placement.machine, ends_by=allocation.ends_by)
         self._remove(waiter, starts=True)
         self._placements.append(placement)
+        self._rounds.has_started = True
 
     def _remove(self, waiter: Waiter, *, starts: bool = False) -> None:
-        self._free(waiter)
+        self._decider.free(waiter)
         self._crowd.leave(waiter, self.line.place_of(waiter.workload))
         self.line.leave(waiter.waiting, waiter.request, starts=starts)
         self.quotas.leave(waiter)
         del self.waiters[waiter.workload]
-        self._pending.discard(waiter.workload)
-        self._recheck(waiter)
-
-    def _recheck(self, waiter: Waiter) -> None:
-        """Look again at whoever shares a quota with *waiter*."""
-        self._pending |= self.quotas.beside(waiter.waiting.principal)
+        self._agenda.pending.discard(waiter.workload)
+        self._decider.recheck(waiter)
 
     def _follow(self, gone: Iterable[Allocation], come: Iterable[Allocation]) -> None:
         """Count what ended and what began."""
@@ -406,27 +376,8 @@ class Planner:
         after = {item.workload: item for item in come}
         ended = [item for name, item in before.items() if after.get(name) is not item]
         begun = [item for name, item in after.items() if before.get(name) is not item]
-        self._pending |= self.quotas.count(ended, begun)
-        if self._use is not None:
-            for item in ended:
-                self._use.end(item)
-            for item in begun:
-                self._use.start(item)
+        self._count(ended, begun)
 
-    def _doubt(self, machine: str) -> None:
-        """Something about *machine* may be worse than before, or better."""
-        self._doubted.add(machine)
-        self._changed.add(machine)
-
-    def _watch(self, ends_by: float | None, machine: str) -> None:
-        if ends_by is not None:
-            heapq.heappush(self._alarms, (ends_by + SLACK_SECONDS, machine, ""))
-
-
-def _why_again(waiting: Waiting) -> str:
-    """Return what took the place that *waiting* had been promised before."""
-    return "agent_rejected" if waiting.rejected_by else "restarted"
-
-
-def _no_room() -> Explanation:
-    return broken("less_room", None)
+    def _count(self, ended: list[Allocation], begun: list[Allocation]) -> None:
+        self._agenda.pending |= self.quotas.count(ended, begun)
+        self._fair.follow(ended, begun)

@@ -10,176 +10,35 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
-from fleet_contracts.reasons import Explanation
-from fleet_hub.scheduling.profile import (
-    FOREVER,
-    Claim,
-    Hold,
-    Segment,
-    earliest,
-    segments_of,
-)
-from fleet_hub.scheduling.signatures import Signature
-from fleet_hub.scheduling.snapshot import Allocation, MachineState
+from fleet_hub.scheduling.entries import Entry
+from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.vectors import (
     CPU,
     DISK,
     MEMORY,
-    METAL,
     Need,
     Vector,
     assign,
     devices_left,
-    minus,
-    plus,
+    without_disk,
 )
 
 
-SLACK_SECONDS: Final = 30.0
-"""What may pass between the end of a workload and the news of it."""
-
-
+_FEW: Final = 30
+"""So many machines are looked at at once, and a quarter of a large pool; of more a
+bound for each is quicker found."""
 Score = tuple[int, ...]
 """What would be left; the least is the tightest fit."""
 
 
-class Found(NamedTuple):
-    """Where and when a need fits, and what it takes."""
-
-    start: float
-    machine: str
-    need: Need
-    amounts: Vector
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """One machine, with what is held and promised of it."""
-
-    machine: MachineState
-    signature: Signature
-    free: Vector
-    trouble: Explanation | None = None
-    """Why it takes nothing at the moment."""
-    allocations: dict[str, Allocation] = field(default_factory=dict)
-    holds: dict[str, Hold] = field(default_factory=dict)
-    ends: list[Hold] = field(default_factory=list)
-    """The holds in the order of their ends."""
-    claims: dict[str, Claim] = field(default_factory=dict)
-    pools: tuple[Pool, ...] = ()
-    segments: list[Segment] | None = None
-    """What is free beside all holds and promises, if that was asked since a change."""
-
-    @property
-    def bucket(self) -> Vector:
-        """What is free, without the disk: that differs from machine to machine."""
-        return (*self.free[:DISK], 0, *self.free[DISK + 1 :])
-
-    def hold(self, allocation: Allocation) -> None:
-        """Take what *allocation* holds."""
-        self.release(allocation.workload)
-        amounts = self.signature.amounts(allocation.resources, self.machine.facts)
-        ends_by = allocation.ends_by
-        end = FOREVER if ends_by is None else ends_by + SLACK_SECONDS
-        self.allocations[allocation.workload] = allocation
-        hold = self.holds[allocation.workload] = Hold(end, amounts)
-        insort(self.ends, hold)
-        self._change(minus(self.free, amounts))
-
-    def release(self, workload: str) -> None:
-        """Give back what *workload* holds, if it holds anything."""
-        hold = self.holds.pop(workload, None)
-        if hold is not None:
-            del self.allocations[workload]
-            del self.ends[bisect_left(self.ends, hold)]
-            self._change(plus(self.free, hold.amounts))
-
-    def recount(self) -> None:
-        """Work out again what is free, after the machine's own facts changed."""
-        facts, free = self.machine.facts, self.signature.capacity(self.machine.facts)
-        for workload, allocation in self.allocations.items():
-            amounts = self.signature.amounts(allocation.resources, facts)
-            self.holds[workload] = self.holds[workload]._replace(amounts=amounts)
-            free = minus(free, amounts)
-        self.ends = sorted(self.holds.values())
-        self._change(free)
-
-    def claim(self, workload: str, claim: Claim) -> None:
-        """Promise *claim* to *workload*."""
-        self.claims[workload] = claim
-        self.touch()
-
-    def unclaim(self, workload: str) -> Claim | None:
-        """Take back what was promised to *workload*."""
-        claim = self.claims.pop(workload, None)
-        self.touch()
-        return claim
-
-    def room(self, now: float) -> list[Segment]:
-        """Return what is free from *now* on, beside all holds and promises."""
-        segments = self.segments
-        if segments is None or (len(segments) > 1 and segments[1].start <= now):
-            claims = self.claims.values()
-            segments = segments_of(self.free, self.ends, claims, now)
-            self.segments = segments
-        return segments
-
-    def room_without(self, workloads: Container[str], now: float) -> list[Segment]:
-        """Return what is free from *now* on, beside all promises not to *workloads*."""
-        claims = [claim for name, claim in self.claims.items() if name not in workloads]
-        if len(claims) == len(self.claims):
-            return self.room(now)
-        return segments_of(self.free, self.ends, claims, now)
-
-    def first(
-        self,
-        needs: tuple[Need, ...],
-        seconds: float,
-        now: float,
-        *,
-        without: Container[str] = (),
-    ) -> Found | None:
-        """Return the first opening of any of *needs*; of equal ones the preferred."""
-        best: Found | None = None
-        room = self.room_without(without, now)
-        for need in needs:
-            opening = earliest(room, need, seconds=seconds, now=now)
-            if opening is not None and (best is None or opening.start < best.start):
-                best = Found(opening.start, self.machine.name, need, opening.amounts)
-        return best
-
-    def start(self, needs: tuple[Need, ...], seconds: float, now: float) -> float:
-        """Return when any of *needs* first fits; for ever away: it is not known to."""
-        if not self.claims:
-            free = self.free
-            for need in needs:
-                if assign(free, need) is not None:
-                    return now
-        found = self.first(needs, seconds, now)
-        return FOREVER if found is None else found.start
-
-    def is_open(self, disk_bytes: int) -> bool:
-        """Return whether what is free is free for good, with enough disk."""
-        return not self.claims and (not disk_bytes or self.free[DISK] >= disk_bytes)
-
-    def touch(self) -> None:
-        """Let every horizon look at this machine again."""
-        self.segments = None
-        for pool in self.pools:
-            pool.touch(self.machine.name)
-
-    def _change(self, free: Vector) -> None:
-        before, self.free = self.bucket, free
-        self.segments = None
-        for pool in self.pools:
-            pool.shift(self, before)
-
-
 class Horizon:
-    """When each machine of a pool first has room for one need, the soonest first."""
+    """When each machine of a pool first has room for one need, the soonest first.
+
+    A machine is looked at only when its turn could have come: until then a bound that
+    is quickly found stands for it.
+    """
 
     def __init__(self, pool: Pool, needs: tuple[Need, ...], seconds: float) -> None:
         """Begin with every machine of *pool* unknown."""
@@ -189,20 +48,32 @@ class Horizon:
         self._known: dict[str, float] = {}
         self._soonest: list[tuple[float, str]] = []
         self._unknown = set(pool.entries)
+        self._bare = [without_disk(need) for need in needs]
+        self._disk = min(need.fixed[DISK] for need in needs)
+        self._guessed: set[str] = set()
+        """Of whom only a bound is known: there is no room before it."""
 
     def touch(self, name: str) -> None:
         """Forget what was known of machine *name*."""
         self._unknown.add(name)
 
+    def forget_all(self) -> None:
+        """Forget every time: the clock went back."""
+        self._known.clear()
+        self._soonest.clear()
+        self._guessed.clear()
+        self._unknown = set(self.pool.entries)
+
     def forget(self, name: str) -> None:
         """The machine left the pool."""
         self._unknown.discard(name)
+        self._guessed.discard(name)
         self._known.pop(name, None)
 
     def start_on(self, name: str, now: float) -> float:
         """Return when there is room on machine *name*."""
         known = self._known.get(name, 0.0)
-        if name in self._unknown or known <= now:
+        if name in self._unknown or name in self._guessed or known <= now:
             return self._look(name, now)
         return known
 
@@ -213,30 +84,58 @@ class Horizon:
 
         What fits now fits now, however long it has.
         """
-        if self._unknown:
-            for name in sorted(self._unknown):
-                self._look(name, now)
+        if len(self._unknown) > max(_FEW, len(self.pool.entries) // 4):
+            self._guess_all(now)
+        for name in tuple(self._unknown):
+            self._look(name, now)
+        known, entries, soonest = self._known, self.pool.entries, self._soonest
         passed: list[tuple[float, str]] = []
         found: tuple[float, str] | None = None
-        while self._soonest and found is None:
-            start, name = self._soonest[0]
-            if self._known.get(name) != start:
-                heapq.heappop(self._soonest)
-            elif start <= now and self._look(name, now) > now:
-                # It fitted when it was last looked at, and does not any more.
-                continue
-            elif name in excluded:
-                passed.append(heapq.heappop(self._soonest))
+        while soonest and found is None:
+            start, name = soonest[0]
+            if known.get(name) != start:
+                heapq.heappop(soonest)
             elif start == FOREVER:
                 break
-            else:
+            elif name in excluded:
+                passed.append(heapq.heappop(soonest))
+            elif (
+                start > now
+                and name not in self._guessed
+                and not (
+                    # Who is overdue holds for ever, whatever was known before.
+                    (ends := entries[name].ends) and ends[0].end <= now
+                )
+            ):
+                found = start, name
+            elif self._look(name, now) <= max(start, now):
+                # Otherwise that was a bound, or it fits no longer.
                 found = max(start, now), name
         for item in passed:
-            heapq.heappush(self._soonest, item)
+            heapq.heappush(soonest, item)
         return found
+
+    def _guess_all(self, now: float) -> None:
+        """Begin anew with a bound for each machine: there is no room there before it."""
+        entries, disk = self.pool.entries, self._disk
+        bounds: dict[str, float] = {}
+        for bucket, names in self.pool.buckets.items():
+            if all(assign(bucket, need) is None for need in self._bare):
+                bounds |= {name: entries[name].more_from(now) for name in names}
+                continue
+            bounds |= dict.fromkeys(names, now)
+            if disk:
+                small = [name for name in names if entries[name].free[DISK] < disk]
+                bounds |= {name: entries[name].more_from(now) for name in small}
+        self._known = bounds
+        self._guessed = set(bounds)
+        self._soonest = [(start, name) for name, start in bounds.items()]
+        heapq.heapify(self._soonest)
+        self._unknown.clear()
 
     def _look(self, name: str, now: float) -> float:
         self._unknown.discard(name)
+        self._guessed.discard(name)
         start = self.pool.entries[name].start(self.needs, self.seconds, now)
         known = self._known.get(name)
         if known is None or (start > now and known != start) or known > now >= start:
@@ -282,6 +181,11 @@ class Pool:
         for horizon in self._horizons.values():
             horizon.touch(name)
 
+    def forget_times(self) -> None:
+        """Let every horizon look at every machine again."""
+        for horizon in self._horizons.values():
+            horizon.forget_all()
+
     def horizon(self, needs: tuple[Need, ...], seconds: float) -> Horizon:
         """Return the horizon for *needs*, which each last *seconds*."""
         key = (needs, seconds)
@@ -323,12 +227,7 @@ class Ranking:
     def __init__(self, needs: tuple[Need, ...], buckets: Iterable[Vector]) -> None:
         """Rank *buckets*."""
         # The disk is asked of each machine, not of a bucket.
-        self._needs = [
-            need._replace(
-                fixed=(need.fixed[CPU], need.fixed[MEMORY], 0, need.fixed[METAL])
-            )
-            for need in needs
-        ]
+        self._needs = [without_disk(need) for need in needs]
         self.ranked: list[tuple[Score, Vector]] = []
         for bucket in buckets:
             self.add(bucket)

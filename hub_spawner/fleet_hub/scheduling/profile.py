@@ -7,11 +7,13 @@ is treated alike: nobody knows when it will, and a guess would be a broken promi
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from operator import add
 from typing import Final, NamedTuple
 
-from fleet_hub.scheduling.vectors import Need, Vector, assign, lowest, minus, plus
+from fleet_hub.scheduling.vectors import Need, Vector, assign, lowest, minus
 
 
 FOREVER: Final = math.inf
@@ -23,6 +25,11 @@ class Claim(NamedTuple):
     start: float
     end: float
     amounts: Vector
+
+    @property
+    def taken(self) -> Vector:
+        """What changes when it begins."""
+        return tuple([-amount for amount in self.amounts])
 
 
 class Hold(NamedTuple):
@@ -39,11 +46,8 @@ class Opening(NamedTuple):
     amounts: Vector
 
 
-class Segment(NamedTuple):
-    """What is free from *start* on, until the next segment starts."""
-
-    start: float
-    free: Vector
+Segment = tuple[float, Vector]
+"""What is free from a time on, until the next segment starts."""
 
 
 def segments_of(
@@ -56,21 +60,82 @@ def segments_of(
     """
     changes = [(hold.end, hold.amounts) for hold in holds if now < hold.end < FOREVER]
     for claim in claims:
-        if claim.end > now:
-            if claim.start <= now:
-                free = minus(free, claim.amounts)
+        start, end, amounts = claim
+        if end > now:
+            if start <= now:
+                free = minus(free, amounts)
             else:
-                changes.append((claim.start, tuple(-item for item in claim.amounts)))
-            if claim.end < FOREVER:
-                changes.append((claim.end, claim.amounts))
-    segments = [Segment(now, free)]
-    for time, change in sorted(changes):
-        free = plus(free, change)
-        if segments[-1].start == time:
-            segments[-1] = Segment(time, free)
+                changes.append((start, claim.taken))
+            if end < FOREVER:
+                changes.append((end, amounts))
+    changes.sort()
+    segments = [(now, free)]
+    last = now
+    for time, change in changes:
+        free = tuple(map(add, free, change))
+        if time == last:
+            segments[-1] = (time, free)
         else:
-            segments.append(Segment(time, free))
+            segments.append((time, free))
+            last = time
     return segments
+
+
+def adjusted(
+    segments: list[Segment], start: float, end: float, amounts: Vector
+) -> list[Segment]:
+    """Return *segments* with *amounts* more free from *start* to *end*.
+
+    What began before the first segment counts from that on; it ends after that begins.
+    """
+    start = max(start, segments[0][0])
+    result = segments[:]
+    first = _boundary(result, start)
+    last = len(result) if end == FOREVER else _boundary(result, end)
+    result[first:last] = [
+        (time, tuple(map(add, free, amounts))) for time, free in result[first:last]
+    ]
+    # What is alike on both sides of an earlier boundary needs none there.
+    for position in (last, first):
+        if (
+            0 < position < len(result)
+            and result[position][1] == result[position - 1][1]
+        ):
+            del result[position]
+    return result
+
+
+def fitting_runs(
+    segments: Sequence[Segment], need: Need, now: float
+) -> list[tuple[float, float]]:
+    """Return the spans of time, in order, in which *need* fits without a gap."""
+    runs: list[tuple[float, float]] = []
+    since: float | None = None
+    for time, free in segments:
+        if assign(free, need) is None:
+            if since is not None:
+                runs.append((since, time))
+                since = None
+        elif since is None:
+            since = max(time, now)
+    if since is not None:
+        runs.append((since, FOREVER))
+    return runs
+
+
+def may_start_sooner(
+    runs: Sequence[tuple[float, float]], *, seconds: float, start: float
+) -> bool:
+    """Return whether a promise for *start* could be an earlier one, in these *runs*.
+
+    From *start* on its own room is there, so only the time before is looked at.
+    """
+    for since, until in runs:
+        if since >= start:
+            return False
+        if until >= start or until - since >= seconds:
+            return True
+    return False
 
 
 def earliest(
@@ -87,22 +152,6 @@ def earliest(
             return found
         first = found
     return None
-
-
-def may_come_sooner(
-    segments: Sequence[Segment],
-    needs: Iterable[Need],
-    *,
-    seconds: float,
-    start: float,
-    now: float,
-) -> bool:
-    """Return whether a promise for *start* in *segments* could be an earlier one.
-
-    From *start* on its own room is there, so only the time before is looked at.  True
-    may be wrong; False is not.
-    """
-    return any(_may_come_sooner(segments, need, seconds, start, now) for need in needs)
 
 
 def is_kept(segments: Sequence[Segment], claim: Claim, now: float) -> bool:
@@ -125,11 +174,11 @@ def opening_at(
 
 def _window(segments: Sequence[Segment], start: float, end: float) -> Vector:
     """Return what is free all the time from *start* to *end*."""
-    ends = [*(segment.start for segment in segments[1:]), FOREVER]
+    ends = [*(begin for begin, _ in segments[1:]), FOREVER]
     inside = [
-        segment.free
-        for segment, until in zip(segments, ends, strict=True)
-        if until > start and (segment.start < end or segment.start <= start)
+        free
+        for (begin, free), until in zip(segments, ends, strict=True)
+        if until > start and (begin < end or begin <= start)
     ]
     return reduce(lowest, inside)
 
@@ -155,17 +204,9 @@ def _fits_from(
     return Opening(start, amounts)
 
 
-def _may_come_sooner(
-    segments: Sequence[Segment], need: Need, seconds: float, start: float, now: float
-) -> bool:
-    since: float | None = None
-    for time, free in segments:
-        if time >= start:
-            break
-        if assign(free, need) is None:
-            since = None
-        elif since is None:
-            since = max(time, now)
-        if since is not None and time >= since + seconds:
-            return True
-    return since is not None and since < start
+def _boundary(segments: list[Segment], time: float) -> int:
+    """Return where the segment that starts at *time* stands, made if there is none."""
+    position = bisect_left(segments, (time,))
+    if position == len(segments) or segments[position][0] != time:
+        segments.insert(position, (time, segments[position - 1][1]))
+    return position

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fleet_contracts.reasons import Explanation, Holder, Reason
-from fleet_hub.scheduling.fleet import Fleet, Interest
+from fleet_hub.scheduling.entries import Entry, Found
+from fleet_hub.scheduling.fleet import Fleet
+from fleet_hub.scheduling.interests import Interest
 from fleet_hub.scheduling.line import Line
-from fleet_hub.scheduling.pools import Entry, Found
 from fleet_hub.scheduling.profile import (
     FOREVER,
     Claim,
@@ -22,8 +23,16 @@ from fleet_hub.scheduling.waiter import Waiter
 class Promises:
     """All promises of one fleet."""
 
-    def __init__(self, fleet: Fleet, line: Line, waiters: Mapping[str, Waiter]) -> None:
-        """Begin without promises."""
+    def __init__(
+        self,
+        fleet: Fleet,
+        line: Line,
+        waiters: Mapping[str, Waiter],
+        *,
+        moved: Callable[[Waiter], None] = lambda waiter: None,
+    ) -> None:
+        """Begin without promises; *moved* hears of each new start, for ever away too."""
+        self._moved = moved
         self._fleet = fleet
         self._line = line
         self._waiters = waiters
@@ -47,10 +56,15 @@ class Promises:
         self._promised[waiter.workload] = waiter
         self._on.setdefault(found.machine, set()).add(waiter.workload)
         self._behind[self._priority(waiter)] += 1
+        self._moved(waiter)
 
     def on_machine(self, name: str) -> frozenset[str]:
         """Return who is promised something on machine *name*."""
         return frozenset(self._on.get(name, ()))
+
+    def machines(self) -> set[str]:
+        """Return the machines of which something is promised."""
+        return {name for name, workloads in self._on.items() if workloads}
 
     def take_back(self, waiter: Waiter) -> str | None:
         """Free what is promised to *waiter*; return the machine that has more now."""
@@ -60,6 +74,7 @@ class Promises:
         del self._promised[waiter.workload]
         self._on[found.machine].discard(waiter.workload)
         self._behind[self._priority(waiter)] -= 1
+        self._moved(waiter)
         entry = self._fleet.entries.get(found.machine)
         if entry is not None:
             entry.unclaim(waiter.workload)
@@ -95,6 +110,8 @@ class Promises:
             workload: self._promised[workload] for workload in self._on.get(name, ())
         }
         if entry is None or entry.trouble is not None:
+            if entry is not None and entry.machine.expected_back:
+                return []
             return self._drop(claims.values(), _cause(entry, name, now))
         kept: list[Claim] = []
         lost: list[Waiter] = []

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fleet_contracts.catalog import Catalog
-from fleet_contracts.reasons import Explanation
+from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import Principal
+from fleet_hub.scheduling.holders import told
 from fleet_hub.scheduling.line import Line
 from fleet_hub.scheduling.quotas import (
     Totals,
     asked_amounts,
     held_amounts,
+    held_in,
     quota_in_use,
 )
 from fleet_hub.scheduling.snapshot import Allocation
@@ -26,10 +28,17 @@ class QuotaWatch:
     """What everybody holds, and who waits beside them."""
 
     def __init__(
-        self, catalog: Catalog, line: Line, waiters: Mapping[str, Waiter]
+        self,
+        catalog: Catalog,
+        line: Line,
+        waiters: Mapping[str, Waiter],
+        *,
+        names_visible: bool,
     ) -> None:
         """Begin with nothing held and nobody waiting."""
         self._catalog = catalog
+        self._names_visible = names_visible
+        self._holders: dict[_Subject, dict[str, Allocation]] = {}
         self._line = line
         self._waiters = waiters
         self._held = Totals()
@@ -47,10 +56,13 @@ class QuotaWatch:
 
     def count(self, gone: Iterable[Allocation], come: Iterable[Allocation]) -> set[str]:
         """Follow what is held; return which workloads that may concern."""
+        if not self._catalog.quotas:
+            return set()
         touched: set[tuple[str, tuple[str, ...]]] = set()
         for change, items in ((self._held.remove, gone), (self._held.add, come)):
             for item in items:
                 change(item.owner, item.groups, held_amounts(item))
+                self._note(item, is_held=items is come)
                 touched.add((item.owner, item.groups))
         return {
             name
@@ -60,6 +72,8 @@ class QuotaWatch:
 
     def beside(self, principal: Principal) -> set[str]:
         """Return who is kept from a place, or promised one, under the same quotas."""
+        if not self._catalog.quotas:
+            return set()
         return {
             waiter.workload
             for waiter in self._bound_with(principal)
@@ -83,13 +97,31 @@ class QuotaWatch:
                 principal = other.waiting.principal
                 amounts = asked_amounts(other.request.chosen)
                 promised.add(principal.name, principal.groups, amounts)
-        return quota_in_use(
-            self._catalog,
-            waiter.waiting.principal,
-            waiter.request.chosen,
-            self._held,
-            promised,
+        principal = waiter.waiting.principal
+        found = quota_in_use(
+            self._catalog, principal, waiter.request.chosen, self._held, promised
         )
+        return None if found is None else self._with_holders(found, principal)
+
+    def _with_holders(self, found: Explanation, viewer: Principal) -> Explanation:
+        """Return *found* with whose work uses the quota up, and how much of it each."""
+        subject = found.reason is Reason.USER_LIMIT, found.subject or ""
+        holders = told(
+            self._holders.get(subject, {}).values(),
+            lambda item: held_in(item, found.unit or ""),
+            viewer=viewer.name,
+            names_visible=self._names_visible,
+        )
+        return found.model_copy(update={"holders": holders})
+
+    def _note(self, item: Allocation, *, is_held: bool) -> None:
+        owner = Principal(user_id=0, name=item.owner, groups=item.groups)
+        for subject in self._subjects(owner):
+            holders = self._holders.setdefault(subject, {})
+            if is_held:
+                holders[item.workload] = item
+            else:
+                holders.pop(item.workload, None)
 
     def _bound_with(self, principal: Principal) -> list[Waiter]:
         names: set[str] = set()

@@ -62,14 +62,6 @@ class Totals:
                 table[resource] = table.get(resource, 0) + sign * amount
 
 
-def totals(allocations: Iterable[Allocation]) -> Totals:
-    """Return what everybody holds."""
-    result = Totals()
-    for allocation in allocations:
-        result.add(allocation.owner, allocation.groups, held_amounts(allocation))
-    return result
-
-
 def held_amounts(allocation: Allocation) -> Amounts:
     """Return what *allocation* counts for."""
     return {
@@ -78,6 +70,12 @@ def held_amounts(allocation: Allocation) -> Amounts:
         "cpu_milli": allocation.resources.cpu_milli,
         "memory_bytes": allocation.resources.memory_bytes,
     }
+
+
+def held_in(allocation: Allocation, unit: str) -> int:
+    """Return what *allocation* counts for against a limit in this unit."""
+    amounts = held_amounts(allocation)
+    return sum(amounts[name] for name, its_unit in _UNITS.items() if its_unit == unit)
 
 
 def asked_amounts(chosen: ResourceClass) -> Amounts:

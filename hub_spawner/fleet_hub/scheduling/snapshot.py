@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fleet_contracts.catalog import Catalog, Relation
 from fleet_contracts.placement_facts import PlacementFacts
-from fleet_contracts.reasons import Reason
+from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import (
     DriverName,
     ModelVerdict,
@@ -76,11 +76,15 @@ class MachineState:
     """It is the Hub's own machine."""
     online: bool = True
     offline_since: float | None = None
+    expected_back: bool = False
+    """It is away for a moment only, as far as is known: promises on it stand."""
     inventory_known: bool = True
     """Its agent has told, since this controller started, what really runs."""
     draining_by: str | None = None
     """Who drains it; None: nobody."""
     agent_too_old: bool = False
+    address_fault: Explanation | None = None
+    """Why notebook traffic may not go there; None: it may."""
     quarantined_until: float | None = None
     """Its agent rejected launch after launch; None: it did not."""
     facts: PlacementFacts = _NOTHING_SAID
@@ -89,6 +93,12 @@ class MachineState:
     """From the record, never from the agent."""
     sharing: Sharing = Sharing()
     held: tuple[Allocation, ...] = ()
+    in_use: tuple[str, ...] = ()
+    """Devices that somebody was seen to use, by UUID.  An observation is no capacity:
+    it only says which of equal free devices to leave alone."""
+    rested: tuple[tuple[str, float], ...] = ()
+    """Devices that were seen at rest for a while, by UUID, with since when.  An
+    observation as well: it is told of who holds them, and enters no promise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
 
+from fleet_contracts.language import mark
 from fleet_contracts.reasons import FACTS, Explanation, Reason
-from fleet_hub.scheduling.answers import Asker, machine_answer, machine_reason
-from fleet_hub.scheduling.fleet import Fleet, Group, Interest, Part
+from fleet_hub.scheduling.answers import (
+    Asker,
+    machine_answer,
+    machine_numbers,
+    machine_reason,
+)
+from fleet_hub.scheduling.equals import equal_machines, members
+from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.headline import fleet_answer
-from fleet_hub.scheduling.nearness import HOPELESS, nearness
-from fleet_hub.scheduling.outlooks import Outlook
+from fleet_hub.scheduling.interests import Interest
+from fleet_hub.scheduling.nearness import HOPELESS, nearest, nearness
+from fleet_hub.scheduling.vectors import DISK
 from fleet_hub.scheduling.waiter import Waiter
 
 
 MOST_EXAMPLES = 10
+FILES_THERE: Final = mark("the server's files are there")
 
 
 @dataclass(slots=True)
@@ -30,12 +40,17 @@ class Survey:
     counts: Counter[Reason] = field(default_factory=Counter)
     names: dict[Reason, list[str]] = field(default_factory=dict)
 
-    def add(self, reason: Reason, names: Iterable[str], count: int) -> None:
-        """Count *count* machines; *names* are some of them, in order."""
-        if count:
-            self.counts[reason] += count
-            known = heapq.merge(self.names.get(reason, ()), names)
-            self.names[reason] = list(islice(known, MOST_EXAMPLES))
+    def add(self, reason: Reason, names: Sequence[str], count: int) -> None:
+        """Count *count* machines; *names* are the first of them, in order."""
+        if not count:
+            return
+        self.counts[reason] += count
+        known = self.names.get(reason)
+        if known is None:
+            self.names[reason] = list(names[:MOST_EXAMPLES])
+        elif len(known) < MOST_EXAMPLES or names[0] < known[-1]:
+            merged = heapq.merge(known, names)
+            self.names[reason] = list(islice(merged, MOST_EXAMPLES))
 
     def examples(self) -> list[str]:
         """Return the nearest machines first, at most ten; of equal ones by name."""
@@ -47,20 +62,24 @@ class Survey:
 def survey(fleet: Fleet, interest: Interest, waiter: Waiter) -> Survey:
     """Return what every machine answers to *waiter*, promises aside."""
     result = Survey()
-    rejected_by, disk = waiter.waiting.rejected_by, waiter.request.chosen.disk_bytes
-    for part in interest.parts:
-        is_whole = part.own is None and part.others is None and interest.pin is None
-        if is_whole and not rejected_by and not disk:
-            _count_group(result, part.group, part.outlook)
-            continue
-        for name in sorted(_members(interest, part)):
-            entry = fleet.entries[name]
-            reason, _ = machine_reason(entry, part.outlook, rejected_by)
-            result.add(reason or Reason.BEHIND, [name], 1)
+    for reason, names in _reasons(fleet, interest, waiter):
+        result.add(reason, names, len(names))
     if interest.pin is not None:
         others = sorted(fleet.entries.keys() - {interest.pin.machine})
         result.add(Reason.DATA_NOT_LOCAL, others[:MOST_EXAMPLES], len(others))
     return result
+
+
+def _reasons(
+    fleet: Fleet, interest: Interest, waiter: Waiter
+) -> Iterator[tuple[Reason, list[str]]]:
+    """Yield what the machines say that could be asked, those together that are equal."""
+    rejected_by = waiter.waiting.rejected_by
+    for part in interest.parts:
+        for names in equal_machines(fleet, waiter, part):
+            first = fleet.entries[names[0]]
+            reason, _ = machine_reason(first, part.outlook, rejected_by)
+            yield reason or Reason.BEHIND, names
 
 
 def never_answer(
@@ -69,20 +88,48 @@ def never_answer(
     """Return why nothing in the fleet will ever run *waiter*; None: something may."""
     if not interest.hopeless and not waiter.request.chosen.disk_bytes:
         return None
-    counted = survey(fleet, interest, waiter)
-    if any(FACTS[reason].kind not in HOPELESS for reason in counted.counts):
+    if any(
+        FACTS[reason].kind not in HOPELESS
+        for reason, _ in _reasons(fleet, interest, waiter)
+    ):
         return None
-    said = answers(fleet, interest, waiter)
-    return fleet_answer([answer for answer in said if answer is not None])
+    if interest.pin is None and not waiter.request.chosen.disk_bytes:
+        # Whole groups say the same, and are asked in the order of their first names.
+        parts = sorted(interest.parts, key=lambda part: min(members(interest, part)))
+        return fleet_answer([part.outlook.nearest_miss for part in parts])
+    said = sorted(_misses(fleet, interest, waiter), key=lambda miss: miss[0])
+    misses = [miss for _, miss in said if miss is not None]
+    if interest.pin is not None and interest.pin.machine in fleet.entries:
+        return _home_answer(interest.pin.machine, misses)
+    return fleet_answer(misses)
 
 
-def answers(
+def _home_answer(home: str, misses: Sequence[Explanation]) -> Explanation | None:
+    """Return why the machine with the files never runs it, as that machine's own word.
+
+    What the other machines have is no answer: they were not asked.
+    """
+    own = [miss for miss in misses if miss.reason is not Reason.DATA_NOT_LOCAL]
+    why = nearest(own) or Explanation(reason=Reason.DATA_NOT_LOCAL)
+    there = f"{why.detail}; {FILES_THERE}" if why.detail else FILES_THERE
+    return why.model_copy(update={"machine": home, "detail": there})
+
+
+def _misses(
     fleet: Fleet, interest: Interest, waiter: Waiter
-) -> Iterator[Explanation | None]:
-    """Yield what each machine says, by name; None: it has room."""
-    asker = waiter.asker(names_visible=fleet.context.names_visible)
-    for name in sorted(fleet.entries):
-        yield answer_of(fleet, interest, asker, name)
+) -> Iterator[tuple[str, Explanation | None]]:
+    """Yield what machines say that never do, with the first name of those alike."""
+    for part in interest.parts:
+        for names in equal_machines(fleet, waiter, part):
+            entries = [fleet.entries[name] for name in names]
+            # Of disks that are too small the largest is told.
+            largest = max(entries, key=lambda entry: entry.capacity[DISK])
+            rejected_by = waiter.waiting.rejected_by
+            miss = machine_numbers(largest, part.outlook, rejected_by)
+            yield names[0], miss
+    if interest.pin is not None:
+        for name in sorted(fleet.entries.keys() - {interest.pin.machine})[:1]:
+            yield name, Explanation(reason=Reason.DATA_NOT_LOCAL)
 
 
 def answer_of(
@@ -93,27 +140,3 @@ def answer_of(
     if interest.pin is not None and interest.pin.machine != name:
         return Explanation(reason=Reason.DATA_NOT_LOCAL, machine=name)
     return machine_answer(entry, fleet.outlook_on(interest, entry), asker)
-
-
-def _members(interest: Interest, part: Part) -> set[str]:
-    """Return the machines that *part* is about."""
-    if interest.pin is not None:
-        return {interest.pin.machine}
-    if part.own is not None:
-        return part.group.owners[part.own]
-    return {
-        name
-        for owner, names in part.group.owners.items()
-        if owner != part.others
-        for name in names
-    }
-
-
-def _count_group(result: Survey, group: Group, outlook: Outlook) -> None:
-    """Count a whole group by its buckets: equal machines give equal reasons."""
-    for name, entry in sorted(group.troubled.items()):
-        reason, _ = machine_reason(entry, outlook, {})
-        result.add(reason or Reason.BEHIND, [name], 1)
-    for names in group.pool.buckets.values():
-        reason, _ = machine_reason(group.pool.entries[names[0]], outlook, {})
-        result.add(reason or Reason.BEHIND, names, len(names))

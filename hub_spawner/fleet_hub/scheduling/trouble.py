@@ -30,6 +30,22 @@ def machine_trouble(machine: MachineState, context: Context) -> Explanation | No
         return Explanation(reason=Reason.AGENT_TOO_OLD)
     if machine.draining_by is not None:
         return Explanation(reason=Reason.DRAINING, subject=machine.draining_by)
+    return machine.address_fault or _closed(machine) or _quarantine(machine, context)
+
+
+def _closed(machine: MachineState) -> Explanation | None:
+    """Return why its owner lets it take nothing new, and until when."""
+    closed, until = machine.facts.closed, machine.facts.opens_at
+    if closed is None:
+        return None
+    return Explanation(
+        reason=closed,
+        subject="its owner" if closed is Reason.DRAINING else None,
+        detail=None if until is None else f"until {until:%Y-%m-%d %H:%M} {until:%Z}",
+    )
+
+
+def _quarantine(machine: MachineState, context: Context) -> Explanation | None:
     until = machine.quarantined_until
     if until is None or until <= context.now:
         return None

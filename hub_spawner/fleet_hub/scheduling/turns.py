@@ -9,19 +9,31 @@ from itertools import islice
 from typing import Final
 
 from fleet_hub.scheduling.crowd import Crowd
-from fleet_hub.scheduling.fleet import Fleet, Interest
+from fleet_hub.scheduling.entries import Entry
+from fleet_hub.scheduling.fleet import Fleet
+from fleet_hub.scheduling.interests import Interest
 from fleet_hub.scheduling.line import Line, Place
-from fleet_hub.scheduling.pools import Entry
-from fleet_hub.scheduling.profile import may_come_sooner
+from fleet_hub.scheduling.profile import fitting_runs, may_start_sooner
 from fleet_hub.scheduling.promises import Promises
+from fleet_hub.scheduling.quota_watch import QuotaWatch
 from fleet_hub.scheduling.waiter import Waiter
 
 
-MOST_PROMISES: Final = 1000
-"""Promises kept at once: who comes after them waits without a time."""
+_MOST_PROMISES: Final = 1000
+_FEWEST_PROMISES: Final = 100
+_PROMISES_PER_MACHINE: Final = 20
 
 NOTICEABLE_SECONDS: Final = 1.0
 """An earlier time by less than this is not worth moving a promise for."""
+
+
+def most_promises(fleet: Fleet) -> int:
+    """Return how many promises are kept at once: who comes after waits without a time.
+
+    A hundred starts later on one machine no bound would be worth its price.
+    """
+    wanted = _PROMISES_PER_MACHINE * len(fleet.entries)
+    return max(_FEWEST_PROMISES, min(_MOST_PROMISES, wanted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +77,18 @@ class Turns:
 
     def _hopefuls(self, interest: Interest, machines: list[str]) -> Iterator[Place]:
         """Yield who could start sooner on one of *machines*, looking anew each time."""
-        alike = iter(self.crowd.alike(interest))
+        alike: Iterator[tuple[Place, Waiter]] | None = None
+        most = most_promises(self.fleet)
         while True:
             start = min(
                 self.fleet.start_on(interest, name, self.now) for name in machines
             )
-            may_promise = start <= self.now or len(self.promises) < MOST_PROMISES
+            may_promise = start <= self.now or len(self.promises) < most
             soon = start + NOTICEABLE_SECONDS
+            if self.crowd.are_all_sooner(interest, soon, unpromised=may_promise):
+                return
+            if alike is None:
+                alike = iter(self.crowd.alike(interest))
             found = next(
                 (
                     place
@@ -87,15 +104,30 @@ class Turns:
 
     def _movable(self, entry: Entry) -> set[str]:
         """Return whose promises on this machine could be earlier ones on it."""
-        names = set()
+        room, names = entry.room(self.now), set()
+        known: dict[object, list[list[tuple[float, float]]]] = {}
         for name in self.promises.on_machine(entry.machine.name):
             waiter = self.waiters[name]
-            if may_come_sooner(
-                entry.room(self.now),
-                self.fleet.needs_on(waiter.interest, entry),
-                seconds=waiter.request.hold_seconds,
-                start=waiter.start - NOTICEABLE_SECONDS,
-                now=self.now,
+            needs = self.fleet.needs_on(waiter.interest, entry)
+            if needs not in known:
+                known[needs] = [fitting_runs(room, need, self.now) for need in needs]
+            if any(
+                may_start_sooner(
+                    runs,
+                    seconds=waiter.request.hold_seconds,
+                    start=waiter.start - NOTICEABLE_SECONDS,
+                )
+                for runs in known[needs]
             ):
                 names.add(name)
         return names
+
+
+def has_missed(waiter: Waiter, fleet: Fleet, quotas: QuotaWatch, now: float) -> bool:
+    """Return whether *waiter* could start now, and no event has brought that up."""
+    if quotas.exceeded_by(waiter) is not None:
+        return waiter.found is not None
+    if waiter.quota is not None or waiter.start <= now:
+        return True
+    found = fleet.soonest(waiter.interest, now, waiter.waiting.rejected_by)
+    return found is not None and found.start <= now

@@ -73,6 +73,12 @@ def assign(free: Vector, need: Need) -> Vector | None:
     return None if left else (*fixed, *taken)
 
 
+def without_disk(need: Need) -> Need:
+    """Return *need* as equal amounts answer it: the disk is asked of each machine."""
+    cpu, memory, _, metal = need.fixed
+    return need._replace(fixed=(cpu, memory, 0, metal))
+
+
 def devices_left(free: Vector, need: Need) -> int:
     """Return how many suitable devices stay free beside *need*."""
     return sum(free[position] for position in need.types) - need.devices

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fleet_contracts.reasons import Explanation
 from fleet_hub.scheduling.answers import Asker
 from fleet_hub.scheduling.choice import Request
-from fleet_hub.scheduling.fleet import Interest
-from fleet_hub.scheduling.pools import Found
+from fleet_hub.scheduling.entries import Found
+from fleet_hub.scheduling.interests import Interest
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.snapshot import Waiting
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from fleet_hub.service.supervisor import main
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tornado.web import HTTPError
 from typing_extensions import override
 
 from fleet_contracts.catalog import public_view
-from fleet_hub.controller import machines, stopping
-from fleet_hub.service.base import FleetHandler, NoXsrf
+from fleet_hub.controller import governing, stopping
+from fleet_hub.service.base import NoXsrf
 from fleet_hub.service.machine_document import fleet_document
 from fleet_hub.service.people import PersonHandler
 from fleet_hub.service.timeline import TimelineAnswers
@@ -48,21 +47,13 @@ class WorkloadLeaveHandler(PersonHandler):
     def post(self, workload: str) -> None:
         """Leave; idempotent."""
         record = self.seen(workload)
-        stopping.leave(self.core, record, actor=_actor(self, record.principal.name))
+        by = self.actor_of(record)
+        stopping.leave(self.core, record, actor=by.role.value, by=by)
         self.answer({"workload": workload, "left": True})
 
 
 class AdminHandler(PersonHandler):
     """For the Hub's admins."""
-
-    def require_admin(self) -> None:
-        """End the request of anybody else.
-
-        Raises:
-            HTTPError: 403.
-        """
-        if not self.visitor.admin:
-            raise HTTPError(403, reason="This is for admins")
 
 
 class MachinesHandler(AdminHandler):
@@ -82,7 +73,7 @@ class MachineLostHandler(AdminHandler):
     def post(self, machine: str) -> None:
         """Give everything back that the machine held."""
         self.require_admin()
-        stopping.declare_lost(self.core, machine)
+        governing.declare_lost(self.core, self.actor(), machine)
         self.answer({"machine": machine, "lost": True})
 
 
@@ -93,10 +84,5 @@ class MachineRedetectHandler(PersonHandler):
     def post(self, machine: str) -> None:
         """Ask the machine; its answer comes as a change of its capabilities."""
         record = self.seen_machine(machine)
-        asked = machines.look_again(self.core, record.name)
+        asked = governing.look_again(self.core, self.actor(record), record.name)
         self.answer({"machine": machine, "asked": asked})
-
-
-def _actor(handler: FleetHandler, owner: str) -> str:
-    visitor = getattr(handler, "visitor", None)
-    return "user" if visitor is not None and visitor.name == owner else "admin"

@@ -4,50 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import resource
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Final
+from typing import Final, Never
 from urllib.parse import urlsplit
 
 import structlog
 from jupyterhub.services.auth import HubOAuth
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from traitlets import Bool, Float, Unicode, default
+from traitlets import Bool, Float, List, TraitError, Unicode, default
 from traitlets.config import Application
 from typing_extensions import override
 
+from fleet_contracts.amounts import AmountError, parse_bytes
 from fleet_contracts.catalog_file import CatalogError
 from fleet_hub.adapters.clock import RandomIds, SystemClock
 from fleet_hub.adapters.hub_rest import HubRest
 from fleet_hub.adapters.link_registry import LinkRegistry
+from fleet_hub.adapters.network import HostNetwork
 from fleet_hub.adapters.sqlite_store import SqliteStore
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.errors import StoreError
-from fleet_hub.controller.settings import Settings
+from fleet_hub.controller.settings import Settings, heartbeat_within
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.places import (
     CATALOG_VARIABLE,
     CONTROLLER_PORT_VARIABLE,
     DEFAULT_CONTROLLER_PORT,
+    OPEN_METRICS_VARIABLE,
     SERVICE_NAME,
+    TRUSTED_NETWORKS_VARIABLE,
+    USERS_MAY_ENROL_VARIABLE,
     Places,
     default_data_dir,
     secret_of,
     write_private,
 )
 from fleet_hub.service import supervisor
-from fleet_hub.service.catalogs import DefaultCatalog, FileCatalog
+from fleet_hub.service.catalogs import (
+    CatalogSource,
+    DefaultCatalog,
+    FileCatalog,
+    refresh,
+)
 from fleet_hub.service.context import Context
 from fleet_hub.service.logs import configure_logs
+from fleet_hub.service.metrics import Metrics
 from fleet_hub.service.runner import Runner
 from fleet_hub.service.tokens import ViewTokens
 from fleet_hub.service.web import make_application
+from fleet_hub.service_settings import settings_told
 
 
 log = structlog.get_logger()
@@ -56,6 +72,9 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _IDENTITY_CACHE_SECONDS: Final = 30
 _BIND_SECONDS: Final = 3.0
 _BIND_POLL_SECONDS: Final = 0.05
+_RESOLVE_AGAIN_SECONDS: Final = 60.0
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""Of one request; nobody has more to say."""
 
 
 class FleetService(Application):
@@ -69,7 +88,7 @@ class FleetService(Application):
     ).tag(config=True)
 
     catalog = Unicode(
-        help="The catalog file.  Empty: the catalog that comes with the program."
+        help="The catalog file, or a folder of them.  Empty: the one that comes with us."
     ).tag(config=True)
 
     url = Unicode(
@@ -93,8 +112,8 @@ class FleetService(Application):
     hub_api_url_for_machines = Unicode(
         "",
         help="""
-        The Hub's API as remote machines reach it.  Empty: as the Hub itself says,
-        which is right for machines that share the Hub's network.
+        The Hub's API as remote machines reach it.  Empty: as the Hub itself says, or
+        through its proxy where it names its own loopback.
         """,
     ).tag(config=True)
 
@@ -104,7 +123,8 @@ class FleetService(Application):
         help="""
         How long a machine may be silent before what it runs is shown as unknown.
 
-        Nothing is freed then or later: only its agent or an admin can do that.
+        Nothing is freed then or later: only its agent or an admin can do that.  Agents
+        speak every 10 seconds, and three times within so long a silence at least.
         """,
     ).tag(config=True)
 
@@ -116,6 +136,18 @@ class FleetService(Application):
 
         Longer than a Hub needs to begin a start, so that a busy Hub loses nobody
         their turn.
+        """,
+    ).tag(config=True)
+
+    open_seconds = Float(
+        900.0,
+        min=0,
+        help="""
+        How long a server that came up for somebody absent waits to be opened.
+
+        Then its machine is given back, and the timeline says so.  Long enough to come
+        back from a break, and longer than the 5 minutes in which the Hub learns of
+        programs that use a server without a browser.  0 lets it wait for ever.
         """,
     ).tag(config=True)
 
@@ -131,6 +163,57 @@ class FleetService(Application):
         default_value=True, help="Whether users may read who holds what they wait for."
     ).tag(config=True)
 
+    copy_limit = Unicode(
+        "50G",
+        help="""
+        The most files that a start may begin with a copy of, where a new choice cannot
+        run beside them, such as 50G.  They travel through this service.  0 copies none.
+        """,
+    ).tag(config=True)
+
+    public_url = Unicode(
+        help="""
+        Where people reach the fleet service, such as
+        https://hub.example.org/services/fleet/.  It is shown in the command that
+        enrols a machine.  Default: the Hub's public URL, else what the browser says.
+        """
+    ).tag(config=True)
+
+    trusted_networks = List(
+        Unicode(),
+        help="""
+        Networks, such as 10.20.0.0/16, where nobody listens between the Hub and its
+        machines: notebooks of machines there are reached without TLS.
+
+        Machines of other networks get no work.
+        """,
+    ).tag(config=True)
+
+    hub_addresses = List(
+        Unicode(),
+        help="""
+        Further names or addresses of the Hub and its proxy.  No machine may claim
+        one: notebook traffic must not be led there.
+        """,
+    ).tag(config=True)
+
+    users_may_enrol = Bool(
+        help="""
+        Whether everybody may enrol a machine of their own, not only admins.
+
+        A machine serves content on the Hub's origin unless the Hub gives each user a
+        subdomain.
+        """
+    ).tag(config=True)
+
+    authenticate_metrics = Bool(
+        help="""
+        Whether metrics need the scope `read:metrics`, as the Hub's own do.
+
+        Default: as the Hub's `authenticate_prometheus` says.
+        """
+    ).tag(config=True)
+
     config_file = Unicode("", help="A file of Python that sets these.").tag(config=True)
 
     @default("data_dir")
@@ -141,6 +224,23 @@ class FleetService(Application):
     def _catalog(self) -> str:
         return os.environ.get(CATALOG_VARIABLE, "")
 
+    @default("public_url")
+    def _public_url(self) -> str:
+        return os.environ.get("JUPYTERHUB_PUBLIC_URL", "")
+
+    @default("trusted_networks")
+    def _trusted_networks(self) -> list[str]:
+        named = os.environ.get(TRUSTED_NETWORKS_VARIABLE, "")
+        return [part.strip() for part in named.split(",") if part.strip()]
+
+    @default("users_may_enrol")
+    def _users_may_enrol(self) -> bool:
+        return os.environ.get(USERS_MAY_ENROL_VARIABLE) == "1"
+
+    @default("authenticate_metrics")
+    def _authenticate_metrics(self) -> bool:
+        return os.environ.get(OPEN_METRICS_VARIABLE) != "1"
+
     @default("url")
     def _url(self) -> str:
         port = os.environ.get(CONTROLLER_PORT_VARIABLE, str(DEFAULT_CONTROLLER_PORT))
@@ -148,11 +248,15 @@ class FleetService(Application):
 
     @override
     def initialize(self, argv: list[str] | None = None) -> None:
-        self.parse_command_line(argv)
-        if self.config_file:
+        try:
+            self.parse_command_line(argv)
             command_line = self.config
-            self.load_config_file(self.config_file)
+            self.update_config(settings_told())
+            if self.config_file:
+                self.load_config_file(self.config_file)
             self.update_config(command_line)
+        except TraitError as error:
+            end_for_good(f"a wrong setting: {error}")
 
     @override
     def start(self) -> None:
@@ -165,8 +269,7 @@ class FleetService(Application):
             places.make()
             asyncio.run(self._serve(places))
         except (StoreError, ConfigurationError, CatalogError) as error:
-            sys.stderr.write(f"fleet controller: {error}\n")
-            sys.exit(supervisor.FATAL_EXIT)
+            end_for_good(str(error))
 
     async def _serve(self, places: Places) -> None:
         ending = asyncio.Event()
@@ -183,14 +286,21 @@ class FleetService(Application):
                 context,
                 cookie_secret=secret_of(places.controller / "cookie.secret").encode(),
             )
-            server = HTTPServer(application, xheaders=False)
+            server = HTTPServer(
+                application, xheaders=False, max_body_size=MAX_BODY_BYTES
+            )
             server.add_sockets(sockets)
+            # Unsearched: that takes longer than all of the start. See ``garbage``.
+            gc.freeze()
             context.runner.start()
             write_private(
                 places.controller_address, f"{self.url.rstrip('/')}{context.prefix}\n"
             )
             log.info("controller listens", url=self.url, prefix=context.prefix)
+            refreshing = asyncio.create_task(_keep_fresh(context.network))
             await ending.wait()
+            refreshing.cancel()
+            await asyncio.gather(refreshing, return_exceptions=True)
             server.stop()
             await context.runner.close()
         finally:
@@ -202,7 +312,10 @@ class FleetService(Application):
         prefix = os.environ.get(
             "JUPYTERHUB_SERVICE_PREFIX", f"/services/{SERVICE_NAME}/"
         )
-        catalogs = FileCatalog(Path(self.catalog)) if self.catalog else DefaultCatalog()
+        network = HostNetwork(self._hub_hosts(api_url))
+        catalogs: CatalogSource = (
+            FileCatalog(Path(self.catalog)) if self.catalog else DefaultCatalog()
+        )
         core = Core(
             store=store,
             links=registry,
@@ -210,18 +323,27 @@ class FleetService(Application):
             clock=SystemClock(),
             ids=RandomIds(),
             catalogs=catalogs,
+            network=network,
             settings=Settings(
                 service_url=self.url.rstrip("/") + prefix,
                 hub_api_url=self.hub_api_url_for_machines or None,
+                heartbeat_seconds=heartbeat_within(self.silence_seconds),
                 silence_seconds=self.silence_seconds,
                 claim_seconds=self.claim_seconds,
+                open_seconds=self.open_seconds,
+                copy_limit_bytes=bytes_of(self.copy_limit),
                 names_visible=self.names_visible,
+                trusted_networks=networks_of(self.trusted_networks),
             ),
         )
         return Context(
             core=core,
-            runner=Runner(core, refresh_catalog=catalogs.refresh),
+            catalogs=catalogs,
+            runner=Runner(core, refresh_catalog=partial(refresh, catalogs)),
             registry=registry,
+            network=network,
+            public_url=self.public_url,
+            users_may_enrol=self.users_may_enrol,
             hub_auth=HubOAuth(
                 base_url=prefix, api_url=api_url, cache_max_age=_IDENTITY_CACHE_SECONDS
             ),
@@ -231,7 +353,20 @@ class FleetService(Application):
             ),
             prefix=prefix,
             hub_base=os.environ.get("JUPYTERHUB_BASE_URL", "/"),
+            metrics=Metrics(core),
+            metrics_are_open=not self.authenticate_metrics,
         )
+
+    def _hub_hosts(self, api_url: str) -> list[str]:
+        """Return the names under which the Hub and its proxy are known to us."""
+        urls = [
+            api_url,
+            self.hub_api_url_for_machines,
+            self.public_url,
+            os.environ.get("JUPYTERHUB_PUBLIC_HUB_URL", ""),
+        ]
+        named = [urlsplit(url).hostname or "" for url in urls]
+        return [*named, *self.hub_addresses]
 
     async def _listen(self) -> list[socket.socket]:
         """Return the listening sockets.
@@ -263,6 +398,45 @@ class FleetService(Application):
                     "running? Stop it, or choose another port with "
                     f"{CONTROLLER_PORT_VARIABLE}."
                 ) from error
+
+
+def end_for_good(message: str) -> Never:
+    """End with *message* where a restart of this process cannot help."""
+    sys.stderr.write(f"fleet controller: {message}\n")
+    sys.exit(supervisor.FATAL_EXIT)
+
+
+async def _keep_fresh(network: HostNetwork) -> None:
+    """Resolve the Hub's names now and then: addresses change."""
+    while True:
+        await network.refresh()
+        await asyncio.sleep(_RESOLVE_AGAIN_SECONDS)
+
+
+def networks_of(texts: Sequence[str]) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks that *texts* name.
+
+    Raises:
+        ConfigurationError: one is none.
+    """
+    try:
+        return tuple(ip_network(text) for text in texts)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"trusted_networks: {error}. Write it like 10.20.0.0/16."
+        ) from error
+
+
+def bytes_of(text: str) -> int:
+    """Return the amount that *text* writes.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    try:
+        return parse_bytes(text)
+    except AmountError as error:
+        raise ConfigurationError(f"copy_limit: {error}") from error
 
 
 def raise_open_files_limit() -> None:

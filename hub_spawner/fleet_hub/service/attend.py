@@ -39,6 +39,10 @@ class AttendSocket(WebSocketHandler):
             raise HTTPError(401, log_message="wrong spawner secret")
 
     @override
+    def open(self, *args: str, **kwargs: str) -> None:
+        self.set_nodelay(value=True)
+
+    @override
     def on_message(self, message: str | bytes) -> None:
         try:
             request = _FROM_SPAWNER.validate_json(message)

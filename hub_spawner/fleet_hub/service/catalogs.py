@@ -2,53 +2,160 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final, Protocol
 
 import structlog
 
 from fleet_contracts.catalog import Catalog
+from fleet_contracts.catalog_diff import Edit, edits
 from fleet_contracts.catalog_file import CatalogError
+from fleet_contracts.catalog_yaml import Fault
 from fleet_hub.catalog_check import default_catalog, load_catalog
 
 
 log = structlog.get_logger()
 
+Stamp = tuple[tuple[str, int, int, int], ...]
+_KEPT: Final = 20
+"""Reloads that are remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reload:
+    """One time that the file was another one and could be used."""
+
+    at: datetime
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogStatus:
+    """Where the catalog comes from, what changed lately, and what is wrong with it."""
+
+    path: str | None
+    """None: it comes with the program."""
+    catalog: Catalog
+    loaded_at: datetime
+    reloads: tuple[Reload, ...] = ()
+    """The latest first."""
+    faults: tuple[Fault, ...] = ()
+    """Why the file as it is now is not used; the last one that could be stays."""
+    faults_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a file or folder held when it was looked at."""
+
+    stamp: Stamp
+    catalog: Catalog | None
+    """None: it has faults."""
+    faults: tuple[Fault, ...] = ()
+
+
+async def refresh(catalogs: CatalogSource) -> bool:
+    """Look whether there is another catalog; True: there is.
+
+    A large file takes seconds to read, so that is done beside the event loop.
+    """
+    return catalogs.take(await asyncio.to_thread(catalogs.look))
+
+
+class CatalogSource(Protocol):
+    """A catalog that can say where it comes from."""
+
+    def current(self) -> Catalog:
+        """Return the last catalog that was valid."""
+
+    def look(self) -> Look | None:
+        """Read what is there now, and change nothing; None: nothing is new."""
+
+    def take(self, found: Look | None) -> bool:
+        """Use what was found if it can be used; True: there is another catalog now."""
+
+    def status(self) -> CatalogStatus:
+        """Return what an admin should know of it."""
+
 
 class FileCatalog:
     """The last valid contents of a file or folder; a broken edit changes nothing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         """Read *path*.
 
         Raises:
             CatalogError: it cannot be read, or has faults.
         """
         self._path = path
-        self._catalog = load_catalog(path)
+        self._now = now
         self._stamp = _stamp(path)
+        self._catalog = load_catalog(path)
+        self._loaded_at = now()
+        self._reloads: deque[Reload] = deque(maxlen=_KEPT)
+        self._faults: tuple[Fault, ...] = ()
+        self._faults_since: datetime | None = None
 
     def current(self) -> Catalog:
         """Return the last catalog that was valid."""
         return self._catalog
 
-    def refresh(self) -> bool:
-        """Read the file again if it changed; True: there is another catalog now."""
+    def look(self) -> Look | None:
+        """Read the file again if it changed since it was taken; None: it did not."""
+        # The stamp comes first: an edit during the reading is read next time.
+        stamp = _stamp(self._path)
+        if stamp == self._stamp:
+            return None
         try:
-            stamp = _stamp(self._path)
-            if stamp == self._stamp:
-                return False
-            self._stamp = stamp
-            catalog = load_catalog(self._path)
-        except (OSError, CatalogError) as error:
-            log.error(  # noqa: TRY400 - the message says all; no traceback helps
-                "catalog not reloaded", path=str(self._path), fault=str(error)
-            )
+            return Look(stamp=stamp, catalog=load_catalog(self._path))
+        except CatalogError as error:
+            return Look(stamp=stamp, catalog=None, faults=error.faults)
+
+    def take(self, found: Look | None) -> bool:
+        """Use what was found, or keep the earlier one and remember what is wrong."""
+        if found is None:
             return False
-        changed = catalog.digest != self._catalog.digest
-        if changed:
-            log.info("catalog reloaded", path=str(self._path), digest=catalog.digest)
-        self._catalog = catalog
-        return changed
+        self._stamp = found.stamp
+        if found.catalog is None:
+            self._refuse(found.faults)
+            return False
+        self._faults, self._faults_since = (), None
+        if found.catalog.digest == self._catalog.digest:
+            return False
+        self._use(found.catalog)
+        return True
+
+    def status(self) -> CatalogStatus:
+        """Return what an admin should know of it."""
+        return CatalogStatus(
+            path=str(self._path),
+            catalog=self._catalog,
+            loaded_at=self._loaded_at,
+            reloads=tuple(reversed(self._reloads)),
+            faults=self._faults,
+            faults_since=self._faults_since,
+        )
+
+    def _use(self, catalog: Catalog) -> None:
+        reload = Reload(at=self._now(), edits=edits(self._catalog, catalog))
+        self._reloads.append(reload)
+        self._catalog, self._loaded_at = catalog, reload.at
+        log.info("catalog reloaded", path=str(self._path), edits=len(reload.edits))
+        for edit in reload.edits:
+            log.info("catalog edit", edit=str(edit))
+
+    def _refuse(self, faults: tuple[Fault, ...]) -> None:
+        self._faults, self._faults_since = faults, self._now()
+        log.error("catalog not reloaded, the earlier one stays", faults=len(faults))
+        for fault in faults:
+            log.error("catalog fault", fault=str(fault))
 
 
 class DefaultCatalog:
@@ -57,21 +164,40 @@ class DefaultCatalog:
     def __init__(self) -> None:
         """Read it once."""
         self._catalog = default_catalog()
+        self._loaded_at = datetime.now(UTC)
 
     def current(self) -> Catalog:
         """Return it."""
         return self._catalog
 
-    def refresh(self) -> bool:
+    def look(self) -> Look | None:
+        """It never changes."""
+        return None
+
+    def take(self, found: Look | None) -> bool:
         """It never changes."""
         return False
 
+    def status(self) -> CatalogStatus:
+        """Return what an admin should know of it."""
+        return CatalogStatus(
+            path=None, catalog=self._catalog, loaded_at=self._loaded_at
+        )
 
-def _stamp(path: Path) -> tuple[tuple[str, int, int, int], ...]:
+
+def _stamp(path: Path) -> Stamp:
     """Return what changes when the file, or a file of the folder, does."""
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    stamps = ((file.name, file.stat()) for file in files)
-    return tuple(
-        (name, status.st_mtime_ns, status.st_size, status.st_ino)
-        for name, status in stamps
-    )
+    try:
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+    except OSError:
+        return ()
+    return tuple(_stamp_of(file) for file in files)
+
+
+def _stamp_of(file: Path) -> tuple[str, int, int, int]:
+    try:
+        status = file.stat()
+    except OSError:
+        # A file that is gone is a change; one that stays away is none.
+        return file.name, 0, 0, 0
+    return file.name, status.st_mtime_ns, status.st_size, status.st_ino

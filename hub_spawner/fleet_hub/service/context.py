@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from jupyterhub.services.auth import HubOAuth
 
 from fleet_contracts.workloads import ServerKey
+from fleet_hub.adapters.file_sockets import Transfers
 from fleet_hub.adapters.link_registry import LinkRegistry
+from fleet_hub.adapters.network import HostNetwork
 from fleet_hub.admission import ServerStatus
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.timelines import status_of
+from fleet_hub.service.catalogs import CatalogSource
+from fleet_hub.service.metrics import Metrics
 from fleet_hub.service.runner import Runner
 from fleet_hub.service.tokens import ViewTokens
 
@@ -21,11 +25,21 @@ class Context:
     """The controller and the ways to tell who asks."""
 
     core: Core
+    catalogs: CatalogSource
     runner: Runner
     registry: LinkRegistry
+    network: HostNetwork
+    public_url: str
+    """Where people reach the service; empty: as the browser says."""
+    users_may_enrol: bool
+    """Whether everybody may enrol a machine of their own."""
     hub_auth: HubOAuth
     spawner_secret: str = field(repr=False)
     view_tokens: ViewTokens = field(repr=False)
+    metrics: Metrics
+    transfers: Transfers = field(default_factory=Transfers)
+    metrics_are_open: bool = False
+    """Whether everybody may read them, as the Hub can be told of its own."""
     prefix: str
     """Where the service is, with a slash at both ends."""
     hub_base: str

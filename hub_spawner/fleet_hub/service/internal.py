@@ -1,21 +1,20 @@
-"""The Spawner's side: status, stop, leave, retire, offers, and machines."""
+"""The Spawner's side: status, stop, leave, retire, and offers."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-from tornado.web import HTTPError
 from typing_extensions import override
 
 from fleet_contracts.allocations import ENDED, State
-from fleet_contracts.base import Message
 from fleet_contracts.workloads import ServerKey
-from fleet_hub.admission import OffersRequest, StopRequest, ValidateRequest
-from fleet_hub.controller import enrolling, machines, offering, stopping
+from fleet_hub.admission import (
+    OffersRequest,
+    OpenedRequest,
+    StopRequest,
+    ValidateRequest,
+)
+from fleet_hub.controller import offering, opening, stopping
 from fleet_hub.controller.records import Workload
 from fleet_hub.service.base import SpawnerHandler
-from fleet_hub.service.machine_document import fleet_document
 from fleet_hub.service.timeline import TimelineAnswers
 from fleet_hub.service.waiting import wait_until
 
@@ -91,6 +90,19 @@ class StopHandler(ServerHandler):
         self.answer_status()
 
 
+class OpenedHandler(ServerHandler):
+    """Whether anybody came for a server that was started in their absence."""
+
+    @override
+    async def post(self, user_id: str, server_id: str) -> None:
+        """Take in the Hub's word; what nobody opened in time is given back."""
+        request = self.body(OpenedRequest)
+        record = self.known()
+        if record is not None:
+            opening.tell(self.core, record, opened=request.opened)
+        self.answer_status()
+
+
 class LeaveHandler(ServerHandler):
     """Leaving the line."""
 
@@ -131,47 +143,3 @@ class ValidateHandler(SpawnerHandler):
         """Answer with the normalised choice, or why not."""
         request = self.body(ValidateRequest)
         self.answer(offering.validate(self.core, request.principal, request.options))
-
-
-class Enrolment(Message):
-    """A machine of the Hub's own installation."""
-
-    name: str
-    owner: str
-    local: bool = False
-    provider: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-
-
-class MachinesHandler(SpawnerHandler):
-    """The machines, and the enrolment of the local one."""
-
-    @override
-    def get(self) -> None:
-        """Answer with each machine's record and state."""
-        self.answer(fleet_document(self.core))
-
-    @override
-    def post(self) -> None:
-        """Answer with a new token; the machine's earlier one is void."""
-        request = self.body(Enrolment)
-        token = enrolling.enrol(
-            self.core,
-            name=request.name,
-            owner=request.owner,
-            local=request.local,
-            provider=request.provider,
-        )
-        self.set_status(201)
-        self.answer({"machine": request.name, "token": token})
-
-
-class MachineRedetectHandler(SpawnerHandler):
-    """A request that a machine looks at itself again, from the Hub's own machine."""
-
-    @override
-    def post(self, machine: str) -> None:
-        """Ask the machine; its answer comes as a change of its capabilities."""
-        if machine not in self.core.model.machines:
-            raise HTTPError(404, reason="There is no such machine")
-        asked = machines.look_again(self.core, machine)
-        self.answer({"machine": machine, "asked": asked})

@@ -32,6 +32,15 @@ def machine_document(core: Core, record: MachineRecord) -> dict[str, Any]:
         "enrolled_at": record.enrolled_at.isoformat(),
         "inventory_known": presence.inventory_known,
         "draining_by": record.draining_by,
+        "admin_allows": record.admin_allows.value,
+        "owner_allows": record.owner_allows.value,
+        "members": list(record.members),
+        "member_groups": list(record.member_groups),
+        "is_revoked": not record.token_hash,
+        "address": record.address.address if record.address else None,
+        "address_fault": record.address_fault.model_dump(mode="json", exclude_none=True)
+        if record.address_fault
+        else None,
         "labels": dict(record.labels),
         "agent_version": record.agent_version,
         "holds": [_held(workload) for workload in core.model.holders(record.name)],

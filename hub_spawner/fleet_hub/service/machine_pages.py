@@ -1,48 +1,146 @@
-"""The machines page: what each machine is, says of itself and holds, for whom it may."""
+"""The machines: a list, a page for each, what can be done there, and enrolment."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Final
 from urllib.parse import urlencode
 
+from tornado.web import HTTPError
 from typing_extensions import override
 
-from fleet_hub.controller import machines
-from fleet_hub.service.machine_views import machine_view
+from fleet_contracts.language import mark, translated
+from fleet_hub.controller import enrolling
+from fleet_hub.controller.audit import LONGEST_WHY
+from fleet_hub.controller.records import MachineRecord
+from fleet_hub.service.deeds import DEEDS, LONGEST_CHOICE, RELATIONS, SAID
+from fleet_hub.service.listings import Column, ListingPage
+from fleet_hub.service.machine_views import machine_row, machine_view
 from fleet_hub.service.pages import PageHandler
+from fleet_hub.service.transport import is_protected, origin_of
 
 
-class MachinesHandler(PageHandler):
+PAGE_SIZE: Final = 50
+
+
+class EnrolmentPages(PageHandler):
+    """Shows a code together with the command in which it is used."""
+
+    def show_code(self, machine: str, code: str, said: str = "") -> None:
+        """Finish with the page that shows *code* this once."""
+        url = self.context.public_url or (origin_of(self.request) + self.context.prefix)
+        self.render_page(
+            "enrolled.html",
+            machine=machine,
+            said=said,
+            command=f"fleet-agent enrol --controller {url} --code {code}",
+            minutes=int(self.core.settings.code_seconds // 60),
+            is_protected=is_protected(
+                self.request, self.core.settings.trusted_networks
+            ),
+        )
+
+
+class MachinesHandler(EnrolmentPages, ListingPage):
     """All machines for an admin, a person's own machines for everybody else."""
 
     @override
     def get(self) -> None:
-        """Show them; the page needs no script."""
-        records = [
-            record
-            for _, record in sorted(self.core.model.machines.items())
-            if self.visitor.may_see_machine(record)
-        ]
+        """Show a page of them; it needs no script."""
+        listing = self.listing(
+            self._columns(),
+            (
+                record
+                for _, record in sorted(self.core.model.machines.items())
+                if self.visitor.may_see_machine(record)
+            ),
+            size=PAGE_SIZE,
+        )
+        if self.is_exported(listing, "machines", self.core.clock.now()):
+            return
         self.render_page(
             "machines.html",
-            visitor=self.visitor,
-            machines=[machine_view(self.core, item, self.visitor) for item in records],
-            asked=self.get_query_argument("asked", ""),
-            away=self.get_query_argument("away", ""),
+            listing=listing,
+            machines=[machine_row(self.core, record) for record in listing.rows],
+            may_enrol=self.visitor.admin or self.context.users_may_enrol,
+            xsrf_form_html=self.xsrf_form_html(),
+        )
+
+    @override
+    def post(self) -> None:
+        """Make a code for a new machine, and show it."""
+        if not self.visitor.admin and not self.context.users_may_enrol:
+            raise HTTPError(403, reason=mark("Only admins enrol machines here"))
+        name = self.form_text("name")
+        owner = self.form_text("owner") if self.visitor.admin else ""
+        actor = self.actor()
+        code = enrolling.make_code(
+            self.core, actor, name=name, owner=owner or self.visitor.name
+        )
+        self.show_code(name, code)
+
+    def _columns(self) -> tuple[Column[MachineRecord], ...]:
+        # What a machine says of its hardware is read for the rows that are shown alone.
+        model = self.core.model
+        return (
+            Column(key="machine", title=mark("Machine"), value=lambda row: row.name),
+            Column(
+                key="state",
+                title=mark("State"),
+                value=lambda row: (
+                    "online" if model.presence[row.name].online else "offline"
+                ),
+            ),
+            Column(key="owner", title=mark("Owner"), value=lambda row: row.owner),
+            Column(key="drained_by", value=lambda row: row.draining_by),
+            Column(
+                key="holds",
+                title=mark("Holds"),
+                value=lambda row: sum(1 for _ in model.holders(row.name)),
+            ),
+            Column(
+                key="agent", title=mark("Agent"), value=lambda row: row.agent_version
+            ),
+        )
+
+
+class MachineHandler(PageHandler):
+    """One machine: who it is, what it says of itself, what it holds."""
+
+    @override
+    def get(self, machine: str) -> None:
+        """Show it."""
+        record = self.seen_machine(machine)
+        self.render_page(
+            "machine.html",
+            machine=machine_view(self.core, record, self.visitor),
+            said=translated(SAID.get(self.get_query_argument("did", ""), "")),
+            relations=RELATIONS,
+            is_owner=record.owner == self.visitor.name,
             xsrf_form_html=self.xsrf_form_html(),
         )
 
 
-class RedetectHandler(PageHandler):
-    """The button with which a machine is asked to look at itself again."""
+class DeedHandler(EnrolmentPages):
+    """The buttons of a machine's page."""
 
     @override
-    def post(self, machine: str) -> None:
-        """Ask it, and show what became of it."""
+    def post(self, machine: str, deed: str) -> None:
+        """Do it, and show what became of it."""
         record = self.seen_machine(machine)
-        asked = machines.look_again(self.core, record.name)
-        query = urlencode({"asked" if asked else "away": record.name})
+        if DEEDS[deed].needs_admin:
+            self.require_admin()
+        outcome = DEEDS[deed].run(
+            self.core,
+            self.actor(record, self.form_text("why", LONGEST_WHY)),
+            record.name,
+            self.form_text("choice", LONGEST_CHOICE),
+        )
+        if outcome.code is not None:
+            self.show_code(record.name, outcome.code, outcome.said)
+            return
+        query = urlencode({"did": outcome.word})
         self.redirect(
-            f"{self.context.prefix}machines?{query}#machine-{record.name}",
+            f"{self.context.prefix}machines/{record.name}?{query}",
             status=HTTPStatus.SEE_OTHER,
         )

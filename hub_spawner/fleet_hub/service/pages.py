@@ -1,4 +1,4 @@
-"""The pages for people: their workloads, and one workload with its timeline."""
+"""The pages for people: what is the same for all, and one workload with its timeline."""
 
 from __future__ import annotations
 
@@ -10,22 +10,48 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from tornado.web import HTTPError
 from typing_extensions import override
 
-from fleet_contracts.allocations import ENDED, State
+from fleet_contracts.allocations import State
+from fleet_contracts.language import (
+    language,
+    mark,
+    say,
+    speak,
+    speak_of_another,
+    translated,
+)
+from fleet_contracts.languages import language_of
+from fleet_contracts.sentences import sentence
 from fleet_hub.controller import stopping
+from fleet_hub.controller.audit import LONGEST_WHY
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.records import Workload
-from fleet_hub.controller.timelines import etag_of, timeline_of
-from fleet_hub.controller.words import headline_of
-from fleet_hub.service.people import PersonHandler
-from fleet_hub.service.views import view_of
+from fleet_hub.controller.timelines import timeline_of
+from fleet_hub.pages import TEMPLATES, words
+from fleet_hub.pages.told import tell
+from fleet_hub.service.people import PersonHandler, Visitor
 
 
 _TEMPLATES: Final = Environment(
-    loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    loader=FileSystemLoader([Path(__file__).with_name("templates"), TEMPLATES]),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
+)
+_TEMPLATES.globals |= {"_": words.say, "_n": words.many}
+
+
+_FOR_ALL: Final = (
+    ("", mark("Servers")),
+    ("machines", mark("Machines")),
+    ("usage", mark("Usage")),
+)
+_FOR_ADMINS: Final = (
+    ("line", mark("Line")),
+    ("holds", mark("Holds")),
+    ("profiles", mark("Profiles")),
+    ("catalog", mark("Catalog")),
+    ("audit", mark("Audit log")),
 )
 
 
@@ -36,50 +62,66 @@ class PageHandler(PersonHandler):
 
     def render_page(self, template: str, **values: Any) -> None:
         """Finish with *template*; every value in it is escaped."""
+        self.speak()
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.finish(
-            _TEMPLATES.get_template(template).render(
-                prefix=self.context.prefix, hub_base=self.context.hub_base, **values
-            )
-        )
+        self.set_header("Content-Language", language().tag)
+        self.set_header("Vary", "Accept-Language, Cookie, Authorization")
+        visitor: Visitor | None = getattr(self, "visitor", None)
+        given = {
+            "prefix": self.context.prefix,
+            "hub_base": self.context.hub_base,
+            "language": language(),
+            "visitor": visitor,
+            "tabs": _tabs(visitor),
+            "here": self.request.path.removeprefix(self.context.prefix),
+        }
+        self.finish(_TEMPLATES.get_template(template).render(**(given | values)))
+
+    def speak(self) -> None:
+        """Say everything from here on in the reader's language."""
+        speak(language_of(self.request.headers.get("Accept-Language", "")))
+
+    def form_text(self, name: str, longest: int = 255) -> str:
+        """Return a short word of the form.
+
+        Raises:
+            HTTPError: 400; it is too long.
+        """
+        text = self.get_body_argument(name, "").strip()
+        if len(text) > longest:
+            raise HTTPError(400, reason=f"{name} is too long")
+        return text
+
+    @override
+    async def prepare(self) -> None:
+        """Find out who asks, and in which language."""
+        await super().prepare()
+        if self.request.method == "GET":
+            # A deed is done in no language: what it leaves behind is for everybody.
+            self.speak()
 
     @override
     def write_error(self, status_code: int, **kwargs: Any) -> None:
+        self.speak()
         error = kwargs.get("exc_info", (None, None, None))[1]
-        message = self._reason
+        message = say(self._reason)
+        if status_code == HTTPStatus.BAD_REQUEST:
+            message = say("This was not understood: {detail}", detail=self._reason)
         if isinstance(error, RequestRefusedError):
             self.set_status(HTTPStatus.CONFLICT)
-            message = error.explanation.detail or error.explanation.reason.value
+            detail = error.explanation.detail
+            message = translated(detail) if detail else sentence(error.explanation)
         elif not isinstance(error, HTTPError):
-            message = "Something went wrong here. Nothing was changed; try again."
+            message = say("Something went wrong here. Nothing was changed; try again.")
         self.render_page("error.html", status=self.get_status(), message=message)
 
 
-class OwnWorkloadsHandler(PageHandler):
-    """What the visitor has asked for, and for admins what everybody has."""
-
-    @override
-    def get(self) -> None:
-        """Show the list."""
-        records = [
-            record
-            for record in self.core.model.workloads.values()
-            if self.visitor.may_see(record)
-        ]
-        records.sort(key=lambda record: (record.state in ENDED, -record.line))
-        self.render_page(
-            "workloads.html",
-            visitor=self.visitor,
-            workloads=[
-                {
-                    "record": record,
-                    "headline": headline_of(self.core, record),
-                    "server_url": self.server_url(record),
-                    "is_ready": record.state is State.READY,
-                }
-                for record in records
-            ],
-        )
+def _tabs(visitor: Visitor | None) -> list[tuple[str, str]]:
+    """Return the pages that a visitor is led to, by path."""
+    if visitor is None:
+        return []
+    led = [*_FOR_ALL, *(_FOR_ADMINS if visitor.admin else ())]
+    return [(path, translated(name)) for path, name in led]
 
 
 class WorkloadHandler(PageHandler):
@@ -91,17 +133,22 @@ class WorkloadHandler(PageHandler):
         self._show(self.seen(workload))
 
     def _show(self, record: Workload) -> None:
+        is_own = record.principal.name == self.visitor.name
+        speak_of_another(is_another=not is_own)
         timeline = timeline_of(self.core, record)
         self.render_page(
             "workload.html",
-            view=view_of(timeline),
+            told=tell(timeline),
             timeline=timeline,
-            etag=etag_of(timeline),
+            document=timeline.model_dump(mode="json", by_alias=True, exclude_none=True),
             record=record,
-            is_own=record.principal.name == self.visitor.name,
+            is_own=is_own,
+            catalogue=words.catalogue(language()),
             is_ready=record.state is State.READY,
             server_url=self.server_url(record),
             xsrf_form_html=self.xsrf_form_html(),
+            # A script's request is believed with it alone: no other site can read it.
+            xsrf_token=self.xsrf_token.decode(),
         )
 
 
@@ -112,7 +159,7 @@ class LeaveHandler(PageHandler):
     def post(self, workload: str) -> None:
         """Leave, and show what became of it."""
         record = self.seen(workload)
-        own = record.principal.name == self.visitor.name
-        stopping.leave(self.core, record, actor="user" if own else "admin")
+        by = self.actor_of(record, self.form_text("why", LONGEST_WHY))
+        stopping.leave(self.core, record, actor=by.role.value, by=by)
         url = f"{self.context.prefix}workloads/{workload}"
         self.redirect(url, status=HTTPStatus.SEE_OTHER)

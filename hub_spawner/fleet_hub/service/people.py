@@ -14,6 +14,8 @@ from jupyterhub.services.auth import (
 from tornado.web import HTTPError
 from typing_extensions import override
 
+from fleet_contracts.language import mark
+from fleet_hub.controller.audit_entry import Actor, ActorRole
 from fleet_hub.controller.records import MachineRecord, Workload
 from fleet_hub.service.base import FleetHandler
 
@@ -24,6 +26,7 @@ class Visitor:
 
     name: str
     admin: bool = False
+    groups: tuple[str, ...] = ()
 
     def may_see(self, record: Workload) -> bool:
         """Whether *record* is theirs, or they are an admin."""
@@ -65,10 +68,14 @@ class PersonHandler(HubOAuthenticated, FleetHandler):
             if self.wants_page and self.request.method == "GET":
                 self.redirect(self.get_login_url())
                 return
-            raise HTTPError(401, reason="Log in to JupyterHub first")
+            raise HTTPError(401, reason=mark("Log in to JupyterHub first"))
         if model.get("kind", "user") != "user":
-            raise HTTPError(403, reason="This is for people")
-        self.visitor = Visitor(name=model["name"], admin=bool(model.get("admin")))
+            raise HTTPError(403, reason=mark("This is for people"))
+        self.visitor = Visitor(
+            name=model["name"],
+            admin=bool(model.get("admin")),
+            groups=tuple(map(str, model.get("groups") or ())),
+        )
 
     async def _identify(self) -> dict[str, Any] | None:
         if "Authorization" in self.request.headers:
@@ -84,7 +91,7 @@ class PersonHandler(HubOAuthenticated, FleetHandler):
         try:
             allowed: dict[str, Any] | None = self.check_hub_user(model)
         except UserNotAllowed as error:
-            raise HTTPError(403, reason="You may not use this service") from error
+            raise HTTPError(403, reason=mark("You may not use this service")) from error
         return allowed
 
     def seen(self, workload: str) -> Workload:
@@ -96,7 +103,9 @@ class PersonHandler(HubOAuthenticated, FleetHandler):
         """
         record = self.core.model.workloads.get(workload)
         if record is None or not self.visitor.may_see(record):
-            raise HTTPError(404, reason="There is no such workload, or it is not yours")
+            raise HTTPError(
+                404, reason=mark("There is no such workload, or it is not yours")
+            )
         return record
 
     def seen_machine(self, machine: str) -> MachineRecord:
@@ -108,8 +117,36 @@ class PersonHandler(HubOAuthenticated, FleetHandler):
         """
         record = self.core.model.machines.get(machine)
         if record is None or not self.visitor.may_see_machine(record):
-            raise HTTPError(404, reason="There is no such machine, or it is not yours")
+            raise HTTPError(
+                404, reason=mark("There is no such machine, or it is not yours")
+            )
         return record
+
+    def actor(self, record: MachineRecord | None = None, why: str = "") -> Actor:
+        """Return the visitor as the audit log knows them, of this machine if any.
+
+        *why* is the reason that they gave.
+        """
+        name = self.visitor.name
+        if record is not None and record.owner == name and not self.visitor.admin:
+            return Actor(name=name, role=ActorRole.OWNER, why=why)
+        role = ActorRole.ADMIN if self.visitor.admin else ActorRole.USER
+        return Actor(name=name, role=role, why=why)
+
+    def actor_of(self, record: Workload, why: str = "") -> Actor:
+        """Return the visitor as the audit log knows them, of this workload."""
+        own = record.principal.name == self.visitor.name
+        role = ActorRole.USER if own else ActorRole.ADMIN
+        return Actor(name=self.visitor.name, role=role, why=why)
+
+    def require_admin(self) -> None:
+        """End the request of anybody else.
+
+        Raises:
+            HTTPError: 403.
+        """
+        if not self.visitor.admin:
+            raise HTTPError(403, reason=mark("This is for admins"))
 
     def server_url(self, record: Workload) -> str:
         """Return where the Hub's proxy serves *record*."""

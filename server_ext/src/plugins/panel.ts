@@ -79,7 +79,7 @@ function addCommands(
     label: trans.__('Copy the Admission Timeline as Text'),
     caption: trans.__('For a message to whoever helps; without tokens.'),
     describedBy: NO_ARGUMENTS,
-    execute: () => copy(asSupportText(model))
+    execute: () => copy(asSupportText(model, `${app.name} ${app.version}`))
   });
   app.commands.addCommand(CommandIDs.copyJson, {
     label: trans.__('Copy the Admission Timeline as JSON'),

@@ -8,6 +8,7 @@ import type {
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import { localeOf } from '../locale.js';
 import { TimelineModel } from '../model.js';
 import { Preferences } from '../preferences.js';
 import { ServerSource } from '../source.js';
@@ -42,7 +43,10 @@ export const timeline: JupyterFrontEndPlugin<IFleetTimeline> = {
     return {
       model,
       preferences,
-      words: new Words(language.load('fleet_lab'), localeOf(language))
+      words: new Words(
+        language.load('fleet_lab'),
+        localeOf(language.languageCode, navigator.languages)
+      )
     };
   }
 };
@@ -54,10 +58,4 @@ function followPage(model: TimelineModel): void {
   window.addEventListener('offline', () => model.setOnline(false));
   look();
   model.setOnline(navigator.onLine);
-}
-
-/** Times are written as the language of the application has it. */
-function localeOf(translator: ITranslator): string | undefined {
-  const code = translator.languageCode.replace('_', '-');
-  return Intl.DateTimeFormat.supportedLocalesOf([code])[0];
 }

@@ -53,8 +53,15 @@ export function roughly(trans: ITranslator, seconds: number): string {
   return duration(trans, whole);
 }
 
+/** Which way an amount may be rounded. */
+export type Rounding = 'even' | 'up' | 'down';
+
 /** Return an amount of memory for people, to one decimal, as the Hub rounds it. */
-export function bytes(trans: ITranslator, amount: number): string {
+export function bytes(
+  trans: ITranslator,
+  amount: number,
+  rounding: Rounding = 'even'
+): string {
   const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
   let power = units.length;
   while (power > 0 && amount < 1024 ** power) {
@@ -67,13 +74,29 @@ export function bytes(trans: ITranslator, amount: number): string {
   const tenths = (amount * 10) / 1024 ** power;
   // Half to even: one Hub must not say 1.2 where the other part says 1.3.
   const isHalf = tenths % 1 === 0.5;
-  const rounded = isHalf ? 2 * Math.round(tenths / 2) : Math.round(tenths);
-  return `${rounded / 10} ${unit}`;
+  const rounded = {
+    even: () => (isHalf ? 2 * Math.round(tenths / 2) : Math.round(tenths)),
+    up: () => Math.ceil(tenths),
+    down: () => Math.floor(tenths)
+  };
+  return `${rounded[rounding]() / 10} ${unit}`;
 }
 
-/** Return the time of day where the reader is. */
-export function clock(at: number, locale?: string): string {
-  return new Intl.DateTimeFormat(locale, { timeStyle: 'medium' }).format(at);
+/** Return the time of day where the reader is, and the day where it is not today's. */
+export function clock(at: number, now: number, locale?: string): string {
+  const format = (options: Intl.DateTimeFormatOptions, moment: number) =>
+    new Intl.DateTimeFormat(locale, options).format(moment);
+  const day = { day: 'numeric', month: 'short', year: 'numeric' } as const;
+  if (format(day, at) === format(day, now)) {
+    return format({ timeStyle: 'medium' }, at);
+  }
+  const year = { year: 'numeric' } as const;
+  const isThisYear = format(year, at) === format(year, now);
+  const time = { hour: 'numeric', minute: '2-digit' } as const;
+  return format(
+    { ...day, year: isThisYear ? undefined : 'numeric', ...time },
+    at
+  );
 }
 
 /** Return the date and the time of day where the reader is, with the zone. */

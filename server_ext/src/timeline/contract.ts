@@ -2,6 +2,8 @@
 
 export const SCHEMA = 'jupyterhub-fleet/timeline/v1';
 
+export const VERSION = '0.1.0';
+
 export type State =
   | 'requested'
   | 'queued'
@@ -80,15 +82,27 @@ export type Reason =
   | 'disk_too_small'
   | 'label_mismatch'
   | 'data_not_local'
+  | 'copy_not_offered'
   | 'offline'
+  | 'copy_source_away'
   | 'draining'
+  | 'outside_hours'
+  | 'owner_at_work'
+  | 'presence_unknown'
+  | 'on_battery'
+  | 'owner_closed'
   | 'unhealthy'
   | 'agent_too_old'
+  | 'keeps_no_files'
   | 'quarantined'
   | 'lease_unknown'
   | 'capabilities_unknown'
   | 'controller_recovering'
   | 'controller_unreachable'
+  | 'address_unknown'
+  | 'address_refused'
+  | 'address_unreachable'
+  | 'network_not_trusted'
   | 'gpu_busy'
   | 'metal_busy'
   | 'cpu_busy'
@@ -114,16 +128,26 @@ export type Reason =
   | 'machine_rebooted'
   | 'machine_lost'
   | 'ledger_lost'
+  | 'copy_failed'
+  | 'copy_timeout'
+  | 'copy_too_large'
   | 'stopped_by_user'
   | 'stopped_by_admin'
   | 'stopped_by_hub'
   | 'left_the_line'
   | 'time_limit'
+  | 'cut_off'
   | 'not_claimed'
   | 'place_kept'
   | 'metal_reserved'
+  | 'metal_shared'
   | 'promise_broken'
-  | 'retired';
+  | 'retired'
+  | 'files_copied'
+  | 'files_to_copy'
+  | 'keep_class'
+  | 'copy_files'
+  | 'fresh_folder';
 
 export interface IExplanation {
   reason: Reason;
@@ -142,11 +166,22 @@ export interface IHolder {
   workload: string;
   owner?: string | null;
   title?: string | null;
+  amount?: number | null;
   since?: string | null;
   ends_by?: string | null;
+  idle_since?: string | null;
+}
+
+export interface ILikelyStart {
+  early: string;
+  late: string;
+  samples: number;
 }
 
 export interface ILimits {
+  starts_by?: string | null;
+  likely?: ILikelyStart | null;
+  longer_than_usual?: boolean | null;
   cpu_milli?: number | null;
   memory_bytes?: number | null;
   devices?: number | null;
@@ -182,6 +217,7 @@ export interface ITimeline {
   server: string;
   profile?: string | null;
   profile_title?: string | null;
+  profile_version?: string | null;
   class?: string | null;
   machine?: string | null;
   state: State;
@@ -246,15 +282,27 @@ export const KIND_OF: Readonly<Record<Reason, ReasonKind>> = {
   disk_too_small: 'never',
   label_mismatch: 'never',
   data_not_local: 'never',
+  copy_not_offered: 'never',
   offline: 'not_now',
+  copy_source_away: 'not_now',
   draining: 'not_now',
+  outside_hours: 'not_now',
+  owner_at_work: 'not_now',
+  presence_unknown: 'not_now',
+  on_battery: 'not_now',
+  owner_closed: 'not_now',
   unhealthy: 'not_now',
   agent_too_old: 'not_now',
+  keeps_no_files: 'not_now',
   quarantined: 'not_now',
   lease_unknown: 'not_now',
   capabilities_unknown: 'not_now',
   controller_recovering: 'not_now',
   controller_unreachable: 'not_now',
+  address_unknown: 'not_now',
+  address_refused: 'not_now',
+  address_unreachable: 'not_now',
+  network_not_trusted: 'not_now',
   gpu_busy: 'busy',
   metal_busy: 'busy',
   cpu_busy: 'busy',
@@ -280,14 +328,24 @@ export const KIND_OF: Readonly<Record<Reason, ReasonKind>> = {
   machine_rebooted: 'failed',
   machine_lost: 'failed',
   ledger_lost: 'failed',
+  copy_failed: 'failed',
+  copy_timeout: 'failed',
+  copy_too_large: 'failed',
   stopped_by_user: 'info',
   stopped_by_admin: 'info',
   stopped_by_hub: 'info',
   left_the_line: 'info',
   time_limit: 'info',
+  cut_off: 'info',
   not_claimed: 'info',
   place_kept: 'info',
   metal_reserved: 'info',
+  metal_shared: 'info',
   promise_broken: 'info',
-  retired: 'info'
+  retired: 'info',
+  files_copied: 'info',
+  files_to_copy: 'info',
+  keep_class: 'info',
+  copy_files: 'info',
+  fresh_folder: 'info'
 };

@@ -3,12 +3,13 @@
 
 /** Why, and what would change it, from a code and its numbers. */
 import { bytes, instant } from './amounts.js';
+import type { Rounding } from './amounts.js';
 import type { IExplanation, IHolder } from './contract.js';
+import { fill, say } from './fill.js';
+import type { Values } from './fill.js';
 import { foreign } from './foreign.js';
-import { PHRASES, REMEDIES } from './phrases.js';
+import { PHRASES, REMEDIES, TEXTS } from './phrases.js';
 import type { ITranslator } from './translator.js';
-
-const PLACEHOLDER = /\{[a-z]+\}/g;
 
 /** How many holders are named; the others are counted. */
 const MOST_HOLDERS = 3;
@@ -22,20 +23,26 @@ export function sentence(
   const { reason } = explanation;
   // A newer controller has codes that have no words here yet.
   const phrase = PHRASES[reason]?.(trans) ?? spelled(reason);
-  let text = filled(phrase, valuesOf(trans, explanation));
+  let text = fill(phrase, valuesOf(trans, explanation));
   const machine = foreign(explanation.machine);
   if (machine) {
-    text = trans.__('on %1, %2', machine, text);
+    text = say(trans, TEXTS.on_machine, { machine, what: text });
   }
-  const detail = foreign(explanation.detail);
+  // Some of it is a fixed text of the controller's.
+  const detail = foreign(
+    explanation.detail ? trans.__(explanation.detail) : ''
+  ).replace(/\.+$/, '');
   if (detail) {
-    text = trans.__('%1 (%2)', text, detail);
+    text = say(trans, TEXTS.with_detail, { what: text, detail });
   }
   const holders = explanation.holders ?? [];
   if (holders.length > 0) {
-    text = trans.__('%1; %2', text, heldBy(trans, holders, time));
+    text = say(trans, TEXTS.with_holders, {
+      what: text,
+      holders: heldBy(trans, holders, time)
+    });
   }
-  return trans.__('%1.', capital(text));
+  return say(trans, TEXTS.sentence, { what: capital(text) });
 }
 
 /** Return what would change it, and who can do that; empty for an unknown code. */
@@ -61,30 +68,19 @@ function spelled(code: string): string {
 }
 
 /** Return the placeholders that have a value. */
-function valuesOf(
-  trans: ITranslator,
-  explanation: IExplanation
-): Map<string, string> {
-  const values = new Map<string, string>();
-  const subject = foreign(explanation.subject);
-  if (subject) {
-    values.set('{subject}', subject);
-  }
+function valuesOf(trans: ITranslator, explanation: IExplanation): Values {
+  const values: Record<string, string> = {
+    subject: foreign(explanation.subject)
+  };
   for (const name of ['requested', 'capacity', 'free'] as const) {
     const number = explanation[name] ?? null;
     if (number !== null) {
-      values.set(`{${name}}`, amount(trans, number, explanation.unit ?? null));
+      // What is asked for is never said to be less, nor what there is more.
+      const rounding = name === 'requested' ? 'up' : 'down';
+      values[name] = amount(trans, number, explanation.unit ?? null, rounding);
     }
   }
   return values;
-}
-
-/** Return the phrase with its placeholders filled and its empty parts left out. */
-function filled(phrase: string, values: ReadonlyMap<string, string>): string {
-  const kept = phrase.replace(/\[([^\]]*)\]/g, (_, part: string) =>
-    (part.match(PLACEHOLDER) ?? []).every(name => values.has(name)) ? part : ''
-  );
-  return kept.replace(PLACEHOLDER, name => values.get(name) ?? 'it');
 }
 
 function heldBy(
@@ -97,9 +93,9 @@ function heldBy(
     .map(holder => one(trans, holder, time));
   const more = holders.length - told.length;
   if (more > 0) {
-    told.push(trans.__('and %1 more', more));
+    told.push(say(trans, TEXTS.more_holders, { count: more }));
   }
-  return trans.__('held by %1', told.join(', '));
+  return say(trans, TEXTS.held_by, { holders: told.join(', ') });
 }
 
 function one(
@@ -107,25 +103,31 @@ function one(
   holder: IHolder,
   time: (at: number) => string
 ): string {
-  const owner = foreign(holder.owner) || trans.__('somebody else');
+  const owner = foreign(holder.owner) || say(trans, TEXTS.somebody);
   const title = foreign(holder.title);
-  const name = title ? trans.__('%1 (%2)', owner, title) : owner;
+  const name = title ? say(trans, TEXTS.with_title, { owner, title }) : owner;
   const ends = instant(holder.ends_by);
-  return ends === null
-    ? trans.__('%1 with no known end', name)
-    : trans.__('%1 until %2 at the latest', name, time(ends));
+  const text =
+    ends === null
+      ? say(trans, TEXTS.no_known_end, { name })
+      : say(trans, TEXTS.until, { name, time: time(ends) });
+  const idle = instant(holder.idle_since);
+  return idle === null
+    ? text
+    : say(trans, TEXTS.at_rest, { holder: text, time: time(idle) });
 }
 
 function amount(
   trans: ITranslator,
   number: number,
-  unit: string | null
+  unit: string | null,
+  rounding: Rounding
 ): string {
   switch (unit) {
     case null:
       return String(number);
     case 'bytes':
-      return bytes(trans, number);
+      return bytes(trans, number, rounding);
     case 'milli_cores':
       return trans._n('%1 core', '%1 cores', number / 1000);
     case 'seconds':

@@ -9,6 +9,7 @@ import { duration, instant, moment } from './amounts.js';
 import type { IExplanation, ITimeline, ITimelineEvent } from './contract.js';
 import { foreign } from './foreign.js';
 import { Children, setAttribute, setText } from './patch.js';
+import { TEXTS } from './phrases.js';
 import { PHASES, view } from './view.js';
 import type { IStep, IView, StepStatus } from './view.js';
 import type { Words } from './words.js';
@@ -30,6 +31,10 @@ export interface IRenderOptions {
   heard?: string;
   /** Whether a time is told as a distance ("2 min ago") or by the clock. */
   times?: 'relative' | 'absolute';
+  /** It will never change: no status that a screen reader would wait for. */
+  isFrozen?: boolean;
+  /** Whether the page around it says already what is now. */
+  isTold?: boolean;
   /** Nothing has been heard yet: empty rows instead of words. */
   loading?: boolean;
   actions?: readonly IAction[];
@@ -81,7 +86,7 @@ export function render(
     shown: view(timeline, now),
     times: options.times ?? 'relative'
   };
-  drawStatus(parts, drawing, options.notice ?? '');
+  drawStatus(parts, drawing, options);
   if (drawing) {
     drawSpent(parts, drawing);
     drawSteps(parts, drawing);
@@ -99,15 +104,15 @@ export function render(
 function drawStatus(
   parts: Children,
   drawing: IDrawing | null,
-  notice: string
+  { notice = '', isFrozen = false, isTold = false }: IRenderOptions
 ): void {
   // There before its text is, or some screen readers do not speak the first one.
   const status = parts.put('div', 'status');
-  setAttribute(status, 'role', 'status');
+  setAttribute(status, 'role', isFrozen ? null : 'status');
   const lines = new Children(status);
   if (drawing) {
     const { words, timeline, shown } = drawing;
-    lines.text('p', 'headline', words.lead(timeline, shown));
+    lines.text('p', 'headline', isTold ? '' : words.lead(timeline, shown));
   }
   lines.text('p', 'notice', notice);
   lines.end();
@@ -115,7 +120,8 @@ function drawStatus(
 
 function drawSpent(parts: Children, { shown, words }: IDrawing): void {
   parts.text('p', 'spent', words.spent(shown));
-  if (shown.totalSeconds === null) {
+  if (shown.waitingSeconds + shown.startingSeconds < 1) {
+    // Nothing to compare: forced colours would leave two dots of it.
     return;
   }
   const bar = parts.put('div', 'bar');
@@ -203,7 +209,8 @@ function drawLine(line: HTMLElement, step: IStep, drawing: IDrawing): void {
   const label = parts.put('span', 'label');
   setText(label, words.step(step, timeline));
   if (step.phase === 'ready' && shown.readyAt !== null) {
-    drawTime(parts, 'took', shown.readyAt, words.clock(shown.readyAt), words);
+    const text = words.clock(shown.readyAt, shown.now);
+    drawTime(parts, 'took', shown.readyAt, text, words);
   } else if (step.seconds !== null) {
     const took = parts.put('time', 'took');
     setText(took, duration(words.trans, step.seconds));
@@ -231,7 +238,7 @@ function drawFacts(list: HTMLElement, step: IStep, drawing: IDrawing): void {
   const facts = new Children(list);
   if (step.began !== null) {
     const term = facts.put('dt', 'began-term', 'fleet-Timeline-term');
-    setText(term, words.trans.__('began'));
+    setText(term, words.text(TEXTS.began));
     const fact = facts.put('dd', 'began', 'fleet-Timeline-fact');
     const inside = new Children(fact);
     drawTime(inside, 'when', step.began, when(step.began, drawing), words);
@@ -239,12 +246,16 @@ function drawFacts(list: HTMLElement, step: IStep, drawing: IDrawing): void {
   }
   if (step.phase === 'asked') {
     const held = foreign(drawing.timeline.class);
-    fact(facts, 'class', words.trans.__('class'), held);
+    fact(facts, 'class', words.text(TEXTS.class_term), held);
   }
   drawWhy(facts, step.explanation, drawing);
+  for (const [number, way] of step.instead.entries()) {
+    const why = words.why(way, drawing.now);
+    fact(facts, `instead-${number}`, words.text(TEXTS.instead_term), why);
+  }
   for (const progress of step.progress) {
     const key = `progress-${progress.step}`;
-    fact(facts, key, words.trans.__('step'), words.progress(progress));
+    fact(facts, key, words.text(TEXTS.step_term), words.progress(progress));
   }
   facts.end();
 }
@@ -252,12 +263,12 @@ function drawFacts(list: HTMLElement, step: IStep, drawing: IDrawing): void {
 function drawWhy(
   facts: Children,
   explanation: IExplanation | null,
-  { words }: IDrawing
+  { words, now }: IDrawing
 ): void {
   if (explanation) {
-    const { trans } = words;
-    fact(facts, 'why', trans.__('why'), words.why(explanation));
-    fact(facts, 'help', trans.__('help'), words.remedy(explanation));
+    const why = words.why(explanation, now);
+    fact(facts, 'why', words.text(TEXTS.why_term), why);
+    fact(facts, 'help', words.text(TEXTS.help_term), words.remedy(explanation));
   }
 }
 
@@ -269,13 +280,15 @@ function fact(facts: Children, key: string, term: string, text: string): void {
 }
 
 function when(at: number, { words, now, times }: IDrawing): string {
-  return times === 'relative' ? words.ago(at, now) : moment(at, words.locale);
+  return times === 'relative'
+    ? words.both(words.ago(at, now), words.clock(at, now))
+    : moment(at, words.locale);
 }
 
 function drawSince(parts: Children, drawing: IDrawing): void {
   const { shown, words } = drawing;
   const events = shown.since.slice(-MOST_ROWS);
-  const rows = listOf(parts, 'since', words.trans.__('Since then'), events);
+  const rows = listOf(parts, 'since', words.text(TEXTS.since_then), events);
   for (const event of events) {
     const row = rows.put('li', String(event.seq), 'fleet-Timeline-row');
     setAttribute(row, 'data-kind', event.kind);
@@ -289,7 +302,7 @@ function drawEvent(
   event: ITimelineEvent,
   drawing: IDrawing
 ): void {
-  const { words } = drawing;
+  const { words, now } = drawing;
   const line = new Children(parts.put('div', 'line'));
   const glyph = line.put('span', 'glyph');
   setText(glyph, eventGlyph(event));
@@ -299,16 +312,16 @@ function drawEvent(
   setText(
     label,
     isNote && event.explanation
-      ? words.why(event.explanation)
+      ? words.why(event.explanation, now)
       : words.event(event)
   );
   const at = instant(event.at);
   if (at !== null) {
-    drawTime(line, 'took', at, words.clock(at), words);
+    drawTime(line, 'took', at, words.clock(at, now), words);
   }
   line.end();
   if (event.explanation && !isNote) {
-    parts.text('p', 'why', words.why(event.explanation));
+    parts.text('p', 'why', words.why(event.explanation, now));
   }
   parts.end();
 }
@@ -325,7 +338,7 @@ function eventGlyph(event: ITimelineEvent): string {
 
 function drawLimits(parts: Children, { timeline, words, now }: IDrawing): void {
   const lines = words.limits(timeline.limits, now);
-  const rows = listOf(parts, 'limits', words.trans.__('Limits'), lines);
+  const rows = listOf(parts, 'limits', words.text(TEXTS.limits), lines);
   for (const limit of lines) {
     const row = rows.put('li', limit.key, 'fleet-Timeline-row');
     const inside = new Children(row);
@@ -339,7 +352,7 @@ function drawLimits(parts: Children, { timeline, words, now }: IDrawing): void {
   rows.end();
 }
 
-function drawRuns(parts: Children, { shown, words }: IDrawing): void {
+function drawRuns(parts: Children, { shown, words, now }: IDrawing): void {
   if (shown.runs.length === 0) {
     return;
   }
@@ -357,7 +370,7 @@ function drawRuns(parts: Children, { shown, words }: IDrawing): void {
     rows.text(
       'li',
       String(run.generation),
-      words.run(run),
+      words.run(run, now),
       'fleet-Timeline-row'
     );
   }

@@ -13,23 +13,33 @@ import { english } from './translator.js';
 import { ordered, view } from './view.js';
 import { Words } from './words.js';
 
+/** Every time in UTC, whatever the clock of whoever copies says. */
+class SupportWords extends Words {
+  override clock(at: number): string {
+    return `${utc(at)} UTC`;
+  }
+}
+
 /** Return the timeline as text; `extra` lines say what else helps, such as versions. */
 export function asText(
   timeline: ITimeline,
   now: number,
   extra: readonly (readonly [string, string])[] = []
 ): string {
-  const words = new Words(english, 'en');
-  const { explanation } = timeline;
+  const words = new SupportWords(english, 'en');
+  const told = anonymous(timeline);
+  const { explanation } = told;
+  const limits = words.limits(timeline.limits, now);
   const facts: (readonly [string, string])[] = [
-    ['state', words.headline(timeline, view(timeline, now))],
-    ['why', explanation ? anonymous(explanation, words) : ''],
+    ['state', words.headline(told, view(told, now))],
+    ['why', explanation ? coded(explanation, words, now) : ''],
     ['request', `${foreign(timeline.workload)} start ${timeline.generation}`],
     ['user', foreign(timeline.user)],
     ['server', foreign(timeline.server) || '(default)'],
     ['profile', foreign(timeline.profile)],
     ['class', foreign(timeline.class)],
     ['machine', foreign(timeline.machine)],
+    ['limits', limits.map(limit => limit.text).join('; ')],
     ['as of', `${utc(instant(timeline.as_of))} UTC`],
     ['schema', foreign(timeline.schema) || SCHEMA],
     ...extra
@@ -38,7 +48,7 @@ export function asText(
     ...facts
       .filter(([, fact]) => fact)
       .map(([name, fact]) => `${name.padEnd(10)}${fact}`),
-    ...eventLines(timeline, words),
+    ...eventLines(told, words, now),
     ''
   ].join('\n');
 }
@@ -50,7 +60,7 @@ export function asJson(timeline: ITimeline): string {
   return `${JSON.stringify(timeline, null, 2)}\n`;
 }
 
-function eventLines(timeline: ITimeline, words: Words): string[] {
+function eventLines(timeline: ITimeline, words: Words, now: number): string[] {
   const lines: string[] = [];
   let generation = 0;
   let began: number | null = null;
@@ -60,7 +70,7 @@ function eventLines(timeline: ITimeline, words: Words): string[] {
       began = instant(event.at);
       lines.push('', `start ${generation}`, HEADER);
     }
-    lines.push(eventLine(event, began, words));
+    lines.push(eventLine(event, began, words, now));
   }
   if (timeline.truncated) {
     lines.unshift('', 'Older steps are no longer kept.');
@@ -71,22 +81,49 @@ function eventLines(timeline: ITimeline, words: Words): string[] {
 function eventLine(
   event: ITimelineEvent,
   began: number | null,
-  words: Words
+  words: Words,
+  now: number
 ): string {
   const at = instant(event.at);
   const after = at === null || began === null ? null : (at - began) / 1000;
-  const why = event.explanation ? anonymous(event.explanation, words) : '';
+  const why = event.explanation ? coded(event.explanation, words, now) : '';
   const what = [words.event(event), why].filter(Boolean).join(': ');
   const took = duration(english, after).padStart(12);
   return `${String(event.seq).padStart(4)}  ${utc(at).padEnd(19)}${took}  ${what}`;
 }
 
-function anonymous(explanation: IExplanation, words: Words): string {
+/** Leave out who the others are: who holds a place, who drains a machine. */
+function anonymous(timeline: ITimeline): ITimeline {
+  return {
+    ...timeline,
+    explanation: nameless(timeline.explanation),
+    events: (timeline.events ?? []).map(event => ({
+      ...event,
+      explanation: nameless(event.explanation)
+    }))
+  };
+}
+
+function nameless(
+  explanation: IExplanation | null | undefined
+): IExplanation | null {
+  if (!explanation) {
+    return null;
+  }
   const holders = (explanation.holders ?? []).map(holder => ({
     ...holder,
     owner: null,
     title: null
   }));
-  const code = explanation.reason;
-  return `${words.why({ ...explanation, holders })} [${code}]`;
+  const { reason, subject = null } = explanation;
+  return {
+    ...explanation,
+    holders,
+    subject: reason === 'draining' ? null : subject
+  };
+}
+
+/** Say why, with the code that a search finds. */
+function coded(explanation: IExplanation, words: Words, now: number): string {
+  return `${words.why(explanation, now)} [${explanation.reason}]`;
 }

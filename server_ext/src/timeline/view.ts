@@ -25,6 +25,13 @@ export const PHASES: readonly Phase[] = [
   'ready'
 ];
 
+/** What may be done where a choice can never run beside the files. */
+const INSTEAD: ReadonlySet<string> = new Set([
+  'keep_class',
+  'copy_files',
+  'fresh_folder'
+]);
+
 /** How far a phase is; `held`: nobody knows, because its machine is silent. */
 export type StepStatus = 'done' | 'now' | 'todo' | 'failed' | 'held';
 
@@ -37,6 +44,8 @@ export interface IStep {
   /** All visits together; null: not begun, no longer kept, or it takes no time. */
   seconds: number | null;
   explanation: IExplanation | null;
+  /** What may be done instead of what was refused in it. */
+  instead: readonly IExplanation[];
   machine: string | null;
   /** The newest state of each thing that was done. */
   progress: readonly IProgress[];
@@ -54,6 +63,8 @@ export interface IRun {
 
 /** Everything that is shown of a timeline. */
 export interface IView {
+  /** The moment that it is seen from. */
+  now: number;
   steps: readonly IStep[];
   /** The phase that it is in, or in which it ended. */
   at: Phase;
@@ -85,6 +96,7 @@ export function view(timeline: ITimeline, now: number): IView {
       .filter(visit => visit.phase === phase)
       .reduce((sum, visit) => sum + visit.seconds, 0);
   return {
+    now,
     steps,
     at,
     readyAt,
@@ -167,6 +179,7 @@ function stepOf(
     began: mine[0]?.began ?? null,
     seconds: isTimed && (mine.length > 0 || skipped) ? taken : null,
     explanation: explanationOf(phase, at, events, timeline),
+    instead: insteadOf(phase, at, events, timeline),
     machine: events.findLast(event => event.machine)?.machine ?? null,
     progress: progressOf(events)
   };
@@ -200,6 +213,21 @@ function explanationOf(
     event => event.explanation && (phase !== 'ready' || event.kind === 'ready')
   );
   return told?.explanation ?? null;
+}
+
+function insteadOf(
+  phase: Phase,
+  at: Phase,
+  events: readonly ITimelineEvent[],
+  timeline: ITimeline
+): IExplanation[] {
+  if (phase !== at || timeline.state !== 'refused') {
+    return [];
+  }
+  return events
+    .map(event => event.explanation)
+    .filter(explanation => explanation != null)
+    .filter(explanation => INSTEAD.has(explanation.reason));
 }
 
 function progressOf(events: readonly ITimelineEvent[]): IProgress[] {

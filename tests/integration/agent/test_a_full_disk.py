@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import resource
 
+import held_agent
 import pytest
 from agent_process import AgentProcess
 from agent_support import a_spec
 from controller_peer import ControllerPeer
+from patience import PATIENCE
 
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 ONE = "w1-1"
 
@@ -59,7 +61,7 @@ async def test_an_end_on_a_full_disk_is_reported_once_there_is_room(
     await peer.report(ONE, AgentEvent.SERVING)
     _fill_disk(agent)
     peer.stop(ONE, 1)
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE):
         while agent.workloads():  # noqa: ASYNC110 - another process's end
             await asyncio.sleep(0.05)
     assert not [
@@ -73,12 +75,15 @@ async def test_a_start_on_a_disk_that_becomes_full_fails_and_is_undone(
     peer: ControllerPeer, agent: AgentProcess
 ) -> None:
     """A handle that cannot be made durable ends the start: nothing may be lost."""
-    agent.settings["simulation"] = {"prepare_seconds": 2}
+    go_on = agent.folder.parent / "go-on"
+    agent.program = (held_agent.__file__, str(go_on))
+    agent.settings["simulation"] = {"pause_at": "preparing"}
     agent.start()
     await peer.greeted(1)
     peer.launch(ONE, 1, a_spec())
     await peer.report(ONE, AgentEvent.ACCEPTED)
     _fill_disk(agent)
+    go_on.touch()
     # The agent meets the full disk when it records that the runtime is prepared.
     heartbeats = len(peer.heard)
     await peer.until(lambda: len(peer.heard) > heartbeats + 15)

@@ -15,7 +15,7 @@ from fleet_agent.probes.torch.probe import TorchProbe
 from fleet_contracts.capabilities import ProbeStatus, TorchFacts
 
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 WORKING = """
     from types import SimpleNamespace as Space

@@ -16,7 +16,7 @@ from fleet_contracts.placement_facts import placement_facts
 from fleet_contracts.protocol import CapabilitiesChanged, Heartbeat, Redetect
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -87,6 +87,21 @@ async def test_the_whole_picture_follows(
 
     assert device.usable
     assert device.memory_bytes == 81559 << 20
+
+
+async def test_a_change_before_the_welcome_is_told_after_it(
+    peer: ControllerPeer, agent: AgentProcess, tools: Path
+) -> None:
+    """A machine whose tools are quick would otherwise stay as its hello had it."""
+    install_nvidia_smi(tools)
+    peer.may_welcome.clear()
+    agent.start()
+    await agent.until_told('event="capabilities changed" settled')
+    peer.may_welcome.set()
+    picture = await settled(peer, devices=1)
+
+    assert not WorkerCapabilities.model_validate(peer.hellos[0].capabilities).settled
+    assert picture.settled
 
 
 async def test_a_redetection_finds_what_was_plugged_in(

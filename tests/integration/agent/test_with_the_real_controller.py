@@ -9,7 +9,7 @@ import pytest
 from fleet import Fleet, wait_until
 
 
-pytestmark = [pytest.mark.hub, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.hub, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_running_server_does_not_notice_its_agents_death(fleet: Fleet) -> None
     assert model is not None
     assert model["ready"]
     fleet.stop_server("ada")
-    assert fleet.status("ada")["state"] == "stopped"
+    fleet.wait_state("ada", "stopped")
 
 
 def _is_at(fleet: Fleet, step: str) -> bool:

@@ -7,110 +7,33 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import fleet
-import psutil
 import pytest
 import requests
-from plain_hub import REPOSITORY, free_port
+from patience import PATIENCE, free_port
+from plain_hub import REPOSITORY
+from whole_run import Run
 
 
 pytestmark = [
     pytest.mark.hub,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
-UP_SECONDS = 120
-
-
-class Run:
-    """One ``jupyter-fleet run`` with a data folder of its own."""
-
-    def __init__(self, folder: Path, port: int) -> None:
-        """Prepare a run; nothing is started yet."""
-        self.folder = folder
-        self.port = port
-        self.log = folder / "run.log"
-        self.process: subprocess.Popen[bytes] | None = None
-        self.family: list[psutil.Process] = []
-
-    def start(self) -> None:
-        """Start it, without waiting."""
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "fleet_hub.cli", "run", "--simulation"),
-                    *("--config", str(REPOSITORY / "jupyterhub_config.py")),
-                    *("--data-dir", str(self.folder / "data")),
-                    *("--port", str(self.port), "--owner", "ada"),
-                ],
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def start_and_wait(self) -> str:
-        """Start it; return what it told once it is up."""
-        self.start()
-        fleet.wait_until(
-            lambda: "Ctrl-C" in self.told() or self.has_ended(),
-            f"the run is up; see {self.log}",
-            patience=UP_SECONDS,
-        )
-        assert "Ctrl-C" in self.told(), self.told()
-        self.family = self.descendants()
-        return self.told()
-
-    def told(self) -> str:
-        """Return all that it wrote."""
-        return self.log.read_text()
-
-    def has_ended(self) -> bool:
-        """Whether it ended."""
-        assert self.process is not None
-        return self.process.poll() is not None
-
-    def descendants(self) -> list[psutil.Process]:
-        """Return every process that it started, directly or not."""
-        assert self.process is not None
-        return psutil.Process(self.process.pid).children(recursive=True)
-
-    def end(self, number: int = signal.SIGINT) -> int:
-        """Send a signal; return the exit status."""
-        assert self.process is not None
-        self.family = [*self.family, *self.descendants()]
-        self.process.send_signal(number)
-        return self.process.wait(90)
-
-    def still_alive(self) -> list[str]:
-        """Return what of the run is still there."""
-        return [
-            " ".join(process.cmdline())
-            for process in self.family
-            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-        ]
-
-    def close(self) -> None:
-        """Leave nothing behind, whatever the test did."""
-        if self.process is not None and self.process.poll() is None:
-            with suppress(psutil.Error):
-                self.family += self.descendants()
-            self.process.kill()
-            self.process.wait()
-        for process in self.family:
-            with suppress(psutil.Error):
-                process.kill()
-        psutil.wait_procs(self.family, timeout=10)
+RUN = (
+    *("run", "--simulation", "--owner", "ada"),
+    *("--config", str(REPOSITORY / "jupyterhub_config.py")),
+)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     """A run that is not started yet."""
-    prepared = Run(tmp_path, free_port())
+    prepared = Run(tmp_path, free_port(), *RUN)
     yield prepared
     prepared.close()
 
@@ -150,6 +73,22 @@ def test_a_run_tells_how_to_log_in_and_leaves_nothing_behind(run: Run) -> None:
         assert path.stat().st_mode & 0o077 == 0, path
 
 
+def test_the_command_for_another_code_is_printed_as_it_works(run: Run) -> None:
+    """Typed as it stands there, with a name, it makes a code that opens the door."""
+    told = run.start_and_wait()
+    printed = re.search(r"Another code, .*?: +(.+)$", told, re.MULTILINE)
+    assert printed, told
+    code = subprocess.run(
+        printed[1].replace("NAME", "bob"),
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert "Choose a server" in log_in(run.port, "bob", code).text
+    assert run.end(signal.SIGINT) == 0
+
+
 def test_a_killed_run_takes_everything_with_it(run: Run) -> None:
     """The kernel tells the parts that their run is gone, and the next run starts."""
     run.start_and_wait()
@@ -163,13 +102,12 @@ def test_a_killed_run_takes_everything_with_it(run: Run) -> None:
 def test_what_a_power_cut_left_is_cleared_by_the_next_run(run: Run) -> None:
     """A proxy that lost run and Hub at once does not keep the port."""
     run.start_and_wait()
-    hub = next(p for p in run.family if "jupyterhub" in p.cmdline())
+    hub, proxy = run.part("jupyterhub"), run.part("/configurable-http-proxy")
     assert run.process is not None
     os.kill(run.process.pid, signal.SIGSTOP)
     hub.kill()
     os.kill(run.process.pid, signal.SIGKILL)
-    run.process.wait(10)
-    proxy = next(p for p in run.family if "configurable-http-proxy" in str(p.cmdline()))
+    run.process.wait(PATIENCE)
     assert proxy.is_running()
 
     told = run.start_and_wait()
@@ -181,7 +119,7 @@ def test_a_dead_hub_and_a_dead_agent_are_started_again(run: Run) -> None:
     """The run goes on, says so, and the page is there again."""
     run.start_and_wait()
     for part in ("jupyterhub", "fleet_agent.cli"):
-        next(p for p in run.descendants() if part in p.cmdline()).kill()
+        run.part(part).kill()
     fleet.wait_until(
         lambda: run.told().count("starting it again") == 2, "both are started again"
     )
@@ -205,11 +143,11 @@ def test_a_taken_port_is_said_with_the_way_out(run: Run) -> None:
 def test_a_second_run_in_the_same_folder_is_refused(run: Run, tmp_path: Path) -> None:
     """Two runs would fight over one store."""
     run.start_and_wait()
-    second = Run(tmp_path, free_port())
+    second = Run(tmp_path, free_port(), *RUN)
     second.log = tmp_path / "second.log"
     second.start()
     assert second.process is not None
-    assert second.process.wait(60) == 1
+    assert second.process.wait(PATIENCE) == 1
     assert "another run uses" in second.told()
     run.end(signal.SIGTERM)
 
@@ -217,5 +155,5 @@ def test_a_second_run_in_the_same_folder_is_refused(run: Run, tmp_path: Path) ->
 def _is_up(port: int) -> bool:
     with suppress(requests.RequestException):
         url = f"http://127.0.0.1:{port}/hub/health"
-        return requests.get(url, timeout=5).status_code == 200
+        return requests.get(url, timeout=PATIENCE).status_code == 200
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,10 @@ import pytest
 import requests
 from bs4 import BeautifulSoup
 from fleet import Fleet
+from fleet_servers import begin
+from odd_names import BEYOND, LONG, ODD, PUNCTUATION
+
+from fleet_contracts.reasons import Explanation
 
 
 pytestmark = [
@@ -21,8 +26,6 @@ pytestmark = [
     pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 NUMBERS = count()
-ODD = "wash@ïn.g+ton o'neil_%41"
-"""JupyterHub takes nearly any name; this one is odd in paths, URLs, shells and SQL."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     with Fleet(folder=folder, queue_hold=30) as started:
         started.token_of("ada")
         started.add_machine("box", owner="ada")
+        # What is asked for before it is known is told what to wait for first.
+        fleet.wait_until(lambda: _is_known(started), "the machine is known")
         yield started
+
+
+def _is_known(running: Fleet) -> bool:
+    [machine] = running.controller("GET", "machines")["machines"]
+    return bool(machine["capabilities"].get("settled"))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +56,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         ({"profile": "one", "image": "x"}, 400, "option_unknown"),
         ({"profile": "../../etc/passwd"}, 400, "profile_unknown"),
         ({"profile": "ONE"}, 400, "profile_unknown"),
+        ({"profile": "one\n"}, 400, "profile_unknown"),
         ({"profile": {"a": 1}}, 400, "invalid_request"),
     ],
 )
@@ -63,7 +74,7 @@ def test_wrong_options_are_refused_by_rest_with_the_code(
 
 
 def test_a_second_user_is_told_why_in_one_sentence(running: Fleet) -> None:
-    """By REST with the code, and on the spawn page without it."""
+    """By REST with the code; on the spawn page, and by its form, without it."""
     answer = running.ask("bob", {"profile": "one"})
     assert answer.status_code == 403
     message = answer.json()["message"]
@@ -72,10 +83,53 @@ def test_a_second_user_is_told_why_in_one_sentence(running: Fleet) -> None:
     sentence = message.removesuffix(f" ({reason})")
     assert sentence.count(".") == 1
 
-    page = running.log_in("bob").get(f"{running.url}/hub/spawn", timeout=30)
-    text = BeautifulSoup(page.content, "html.parser").get_text(" ")
-    assert "Choose a server" in text
-    assert sentence in " ".join(text.split())
+    browser = running.log_in("bob")
+    page = browser.get(f"{running.url}/hub/spawn", timeout=30)
+    assert "Choose a server" in words_of(page)
+    assert sentence in words_of(page)
+
+    form = BeautifulSoup(page.content, "html.parser").select_one("form#spawn_form")
+    assert form is not None
+    page = browser.post(
+        f"{running.url}{form['action']}", data={"profile": "one"}, timeout=30
+    )
+    while "spawn-pending" in page.url and sentence not in words_of(page):
+        page = browser.get(page.url, timeout=30)
+    assert sentence in words_of(page)
+    assert f"({reason})" not in words_of(page)
+    assert running.server("bob") is None
+
+
+def test_a_waiting_start_gives_one_reason_wherever_somebody_looks(
+    running: Fleet,
+) -> None:
+    """The spawn page, the pending page, the timeline and REST: one code, one sentence."""
+    running.start_server("ada", {"profile": "all"}, "holder")
+    begin(running, {"profile": "all"}, "waits")
+    status = running.wait_state("ada", "queued", server="waits")
+
+    timeline = running.timeline("ada", "waits")
+    why = running.controller("GET", f"explain?workload={status['workload']}")["why"]
+    assert why["explanation"]["reason"] == "cpu_busy"
+    assert timeline["explanation"] == status["explanation"] == why["explanation"]
+    browser = running.log_in("ada")
+    pending = browser.get(f"{running.url}/hub/spawn-pending/ada/waits", timeout=30)
+    shown = BeautifulSoup(pending.content, "html.parser").select_one("#fleet-document")
+    assert shown is not None
+    on_page = Explanation.model_validate(json.loads(shown.text)["explanation"])
+    assert on_page == Explanation.model_validate(why["explanation"])
+    assert timeline["headline"] in words_of(pending)
+    spawn = browser.get(f"{running.url}/hub/spawn/ada/another", timeout=30)
+    for page in (pending, spawn):
+        assert why["sentence"] in words_of(page)
+
+    running.stop_server("ada", "waits")
+    running.stop_server("ada", "holder")
+
+
+def words_of(page: requests.Response) -> str:
+    """Return what *page* says."""
+    return " ".join(BeautifulSoup(page.content, "html.parser").get_text(" ").split())
 
 
 def test_named_servers_are_servers_like_any_other(running: Fleet) -> None:
@@ -116,14 +170,29 @@ def test_a_removed_server_gives_its_key_back(running: Fleet) -> None:
     assert running.controller("GET", f"servers/{key}").get("workload") is None
 
 
-@pytest.mark.parametrize("name", [ODD, "ünïcode-名前", "under_score", "a.b"])
+def test_a_deleted_user_holds_nothing(running: Fleet) -> None:
+    """Their server ends with them, and whoever gets the id finds nothing of it."""
+    running.token_of("erin")
+    running.add_machine("erins", owner="erin")
+    running.start_server("erin", {"profile": "one"})
+    key = running.key("erin")
+    assert running.status("erin")["holds"]
+    assert running.api("DELETE", "users/erin").status_code == 204
+    fleet.wait_until(
+        lambda: running.controller("GET", f"servers/{key}").get("workload") is None,
+        "nothing of it is known any more",
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [ODD, PUNCTUATION, BEYOND, "ünïcode-名前", "under_score", "a.b", LONG]
+)
 def test_any_name_that_jupyterhub_takes_can_have_a_server(
     running: Fleet, name: str
 ) -> None:
     """It starts, is reached below its own path, and stops."""
     running.api("POST", f"users/{quote(name, safe='')}").raise_for_status()
-    slug = f"box-{abs(hash(name)) % 1000}"
-    running.add_machine(slug, owner=name)
+    running.add_machine(f"box{next(NUMBERS)}", owner=name)
     path = f"users/{quote(name, safe='')}/server"
     answer = running.api("POST", path, json={"user_options": {"profile": "one"}})
     assert answer.status_code == 201, answer.text

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import fleet
+import held_agent
 import pytest
-import requests
 from fleet import Fleet, wait_until
+from fleet_parts import PATIENCE
+from fleet_servers import begin, holders, is_served, kinds
 
 
 pytestmark = [
@@ -23,35 +24,24 @@ ALL, ONE = {"profile": "all"}, {"profile": "one"}
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Fleet]:
     """A fleet with one machine of ada's, whose starts park after two seconds."""
-    with Fleet(folder=tmp_path, queue_hold=2) as started:
+    with Fleet(folder=tmp_path, queue_hold=2, slow_spawn_timeout=PATIENCE) as started:
         started.add_machine("box", owner="ada")
         started.token_of("ada")
         yield started
 
 
-def begin(running: Fleet, options: dict[str, Any], server: str = "") -> None:
-    """Ask for a server in a way that does not wait for the answer."""
-    path = f"users/ada/servers/{server}" if server else "users/ada/server"
-    try:
-        requests.post(
-            f"{running.url}/hub/api/{path}",
-            headers={"Authorization": f"token {running.token_of('ada')}"},
-            json={"user_options": options},
-            timeout=(5, 0.5),
-        )
-    except requests.ReadTimeout:
-        return
+def held_while_preparing(running: Fleet) -> Path:
+    """Let the box prepare what it is given until the file that is returned is there."""
+    go_on = running.folder / "go-on"
+    running.machines["box"].program = (held_agent.__file__, str(go_on))
+    running.restart_agent(pause_at="preparing")
+    return go_on
 
 
-def kinds(running: Fleet, server: str = "") -> list[str]:
-    """Return the kinds of the timeline's entries."""
-    return [event["kind"] for event in running.timeline("ada", server)["events"]]
-
-
-def is_served(running: Fleet, server: str = "") -> bool:
-    """Whether the proxy leads to the server that runs."""
-    path = f"user/ada/{server}/api" if server else "user/ada/api"
-    return requests.get(f"{running.url}/{path}", timeout=10).status_code == 200
+def notes(running: Fleet) -> list[str]:
+    """Return what each valid token of ada's is for."""
+    tokens = running.api("GET", "users/ada/tokens").json()["api_tokens"]
+    return [token["note"] for token in tokens]
 
 
 def test_a_running_server_is_found_again_after_the_hub_was_killed(
@@ -70,36 +60,43 @@ def test_a_running_server_is_found_again_after_the_hub_was_killed(
     wait_until(lambda: is_served(running), "the route is there again")
     assert kinds(running).count("starting") == 1
 
+    assert notes(running).count("Server at /user/ada/") == 1
     running.stop_server("ada")
     assert running.wait_state("ada", "stopped")
+    # The new Hub never had the token; JupyterHub alone would leave it valid for ever.
+    assert notes(running).count("Server at /user/ada/") == 0
 
 
 def test_a_start_that_was_being_prepared_goes_on_after_the_hub_was_killed(
     running: Fleet,
 ) -> None:
     """The new Hub waits for it, and takes it over; it is not begun a second time."""
-    running.restart_agent(prepare_seconds=15)
+    go_on = held_while_preparing(running)
     begin(running, ONE)
     running.wait_state("ada", "preparing")
     running.kill_hub()
     running.start_hub()
 
     assert running.server("ada")["pending"] == "check"  # type: ignore[index]
+    go_on.touch()
     running.wait_ready("ada")
     wait_until(lambda: is_served(running), "the route is there")
     assert kinds(running).count("preparing") == 1
 
 
-def test_a_waiting_start_keeps_its_place_when_the_hub_is_killed(
-    running: Fleet,
+@pytest.mark.parametrize("end", ["kill_hub", "end_hub"])
+def test_a_waiting_start_keeps_its_place_when_the_hub_ends(
+    running: Fleet, end: str
 ) -> None:
-    """It starts by itself when its turn comes, in the order of the line."""
+    """Killed or told to end: it starts by itself when its turn comes, in the order of
+    the line.
+    """
     running.start_server("ada", ALL)
     begin(running, ALL, "first")
     running.wait_state("ada", "queued", server="first")
     begin(running, ALL, "second")
     running.wait_state("ada", "queued", server="second")
-    running.kill_hub()
+    getattr(running, end)()
     running.start_hub()
 
     places = {"first": 0, "second": 1}
@@ -128,27 +125,56 @@ def test_a_parked_start_comes_up_by_itself_and_its_old_token_is_void(
     running.stop_server("ada")
     running.wait_ready("ada", "lab")
     assert not running.status("ada", "lab")["parked"]
-    notes = [
-        token["note"]
-        for token in running.api("GET", "users/ada/tokens").json()["api_tokens"]
-    ]
-    assert notes.count("Server at /user/ada/lab/") == 1
-    assert notes.count("Server at /user/ada/") == 0
+    assert notes(running).count("Server at /user/ada/lab/") == 1
+    assert notes(running).count("Server at /user/ada/") == 0
 
 
 def test_a_start_goes_on_through_a_kill_of_the_controller(running: Fleet) -> None:
     """The same start is attended again, and ends well."""
-    running.restart_agent(prepare_seconds=5)
+    go_on = held_while_preparing(running)
     begin(running, ONE)
     running.wait_state("ada", "preparing")
     running.kill_controller()
+    go_on.touch()
     running.wait_ready("ada")
     assert running.status("ada")["generation"] == 1
 
 
+def test_what_runs_and_who_waits_outlive_a_kill_of_the_controller(
+    running: Fleet,
+) -> None:
+    """The server answers all the time, the line keeps its order, and one machine is
+    never given twice, nor kept by nobody.
+    """
+    running.start_server("ada", ALL)
+    url = running.status("ada")["url"]
+    for name in ("first", "second"):
+        begin(running, ALL, name)
+        running.wait_state("ada", "queued", server=name)
+    running.kill_controller()
+    assert is_served(running)
+    running.wait_for_controller()
+
+    # Nobody is ahead of anybody before the machine has told what it holds.
+    wait_until(
+        lambda: running.status("ada", "second")["position"] == 1,
+        "the line is known again",
+    )
+    assert running.status("ada", "first")["position"] == 0
+    assert running.status("ada")["url"] == url
+    assert holders(running) == [""]
+
+    for left, next_one in (("", "first"), ("first", "second")):
+        running.stop_server("ada", left)
+        running.wait_ready("ada", next_one)
+        assert holders(running) == [next_one]
+    running.stop_server("ada", "second")
+    assert holders(running) == []
+
+
 def test_cancelling_ends_a_start_at_each_of_its_stages(running: Fleet) -> None:
     """DELETE while it waits, prepares or starts gives everything back."""
-    running.restart_agent(prepare_seconds=30, start_seconds=30)
+    running.restart_agent(pause_at="preparing")
     begin(running, ALL)
     running.wait_state("ada", "preparing")
     begin(running, ALL, "lab")
@@ -159,7 +185,7 @@ def test_cancelling_ends_a_start_at_each_of_its_stages(running: Fleet) -> None:
     running.stop_server("ada")
     assert not running.wait_state("ada", "stopped")["holds"]
 
-    running.restart_agent(start_seconds=30)
+    running.restart_agent(pause_at="named")
     begin(running, ALL)
     running.wait_state("ada", "starting")
     running.stop_server("ada")

@@ -189,3 +189,51 @@ def test_an_older_launch_must_end_first() -> None:
     assert refusal is not None
     assert refusal.reason is Reason.AGENT_REJECTED
     assert judge_epoch(Key("a", 5), newest=4, entries=[over]) is None
+
+
+A_MAC = {"os": "darwin", "owner": "olivia"}
+CPU = a_spec(
+    runtime=a_native_runtime(), resources=Resources(cpu_milli=1000, memory_bytes=GIB)
+)
+
+
+@pytest.mark.parametrize(
+    ("fenced", "reason"), [(True, None), (False, Reason.SELECTION_MISMATCH)]
+)
+def test_a_cpu_notebook_that_holds_no_gpu_is_accepted_behind_a_fence_alone(
+    *, fenced: bool, reason: Reason | None
+) -> None:
+    """The Mac itself decides, whatever the controller believes of its fence."""
+    assert _reason(CPU, a_machine(**A_MAC, metal_fenced=fenced)) is reason
+
+
+def test_a_notebook_behind_the_fence_is_in_nobodys_way() -> None:
+    """Beside it runs what holds the GPU, and it runs beside that."""
+    machine = a_machine(**A_MAC, metal_fenced=True)
+    gpu = CPU.model_copy(
+        update={
+            "runtime": a_native_runtime(accelerator=Accelerator.MPS),
+            "resources": Resources(cpu_milli=1000, memory_bytes=GIB, metal=True),
+        }
+    )
+
+    assert _reason(gpu, machine, a_native_entry()) is None
+    assert _reason(CPU, machine, an_entry(gpu.resources)) is None
+    assert _reason(CPU, machine, a_native_entry()) is None
+
+
+def test_once_the_fence_is_in_doubt_what_runs_behind_it_holds_the_gpu() -> None:
+    """It runs on, and the agent lets nobody compute beside it."""
+    gpu = CPU.model_copy(
+        update={
+            "runtime": a_native_runtime(accelerator=Accelerator.MPS),
+            "resources": Resources(cpu_milli=1000, memory_bytes=GIB, metal=True),
+        }
+    )
+
+    assert _reason(gpu, a_machine(**A_MAC), a_native_entry()) is Reason.METAL_BUSY
+
+
+def a_native_entry() -> Entry:
+    """Return a CPU notebook that was started behind the fence."""
+    return Entry(key=Key("fenced", 1), event=AgentEvent.SERVING, seq=1, spec=CPU)

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -35,7 +36,9 @@ def test_drivers_are_made_by_name(tmp_path: Path) -> None:
 
 def test_an_unknown_driver_is_named_with_those_that_exist(tmp_path: Path) -> None:
     """A misspelt name does not silently offer less."""
-    with pytest.raises(SettingsError, match="'nativ'; there are: native, simulation"):
+    with pytest.raises(
+        SettingsError, match="'nativ'; there are: docker, native, simulation"
+    ):
         make_drivers(["nativ"], DriverSettings(folder=tmp_path))
 
 
@@ -78,3 +81,48 @@ def test_an_agent_that_cannot_start_says_why_and_how_to_go_on(
     status = daemon.main([f"--state-dir={folder}", *arguments])
     assert status == os.EX_CONFIG
     assert sentence in capfd.readouterr().err
+
+
+def test_the_docker_driver_is_made_without_asking_an_engine(tmp_path: Path) -> None:
+    """An engine that is down at the agent's start may come up later."""
+    settings = DriverSettings(folder=tmp_path, docker_host=f"unix://{tmp_path}/none")
+    assert list(make_drivers(["docker"], settings)) == [DriverName.DOCKER]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_native_driver_has_the_owners_environments_too(tmp_path: Path) -> None:
+    """Those of the agent and those of the folder; the container's are not known."""
+    locks, state = tmp_path / "locks", tmp_path / "state"
+    locks.mkdir()
+    (locks / "torch.lock").touch()
+    settings = DriverSettings(folder=state, locks=str(locks), system="linux")
+    drivers = make_drivers(["native", "docker"], settings)
+
+    assert drivers[DriverName.NATIVE].environments() == ("jupyter", "torch")
+    assert drivers[DriverName.DOCKER].environments() is None
+
+
+@pytest.mark.parametrize("folder", ["relative", "/nowhere/at/all"])
+def test_a_wrong_folder_of_environments_is_refused(tmp_path: Path, folder: str) -> None:
+    """At the agent's start, and not at the first notebook."""
+    settings = DriverSettings(folder=tmp_path, locks=folder, system="linux")
+    with pytest.raises(SettingsError, match=f"{folder} is none"):
+        make_drivers(["native"], settings)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"docker_host": "tcp://10.0.0.9:2375"}, "another machine's"),
+        ({"docker_folders": ["relative"]}, "is no folder of this machine"),
+        ({"docker_networks": ["lan"]}, "docker_networks: 'lan' does not appear"),
+        ({"docker_free_disk": "much"}, "docker_free_disk: 'much' is no amount"),
+        ({"docker_folders": ["/nowhere/at/all"]}, "is no folder of this machine"),
+    ],
+)
+def test_wrong_settings_of_the_docker_driver_are_refused(
+    tmp_path: Path, wrong: dict[str, Any], sentence: str
+) -> None:
+    """At the agent's start, and not at the first notebook."""
+    with pytest.raises(SettingsError, match=sentence):
+        make_drivers(["docker"], DriverSettings(folder=tmp_path, **wrong))

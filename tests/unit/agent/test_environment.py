@@ -16,9 +16,10 @@ FLEET = "https://hub.example.org/services/fleet/"
 
 def test_the_fleet_service_is_where_this_agent_reaches_it() -> None:
     """Whatever address the controller believed in."""
+    here = "http://127.0.0.1:8098/services/fleet/"
     before = a_spec().environment
-    after = for_this_machine(before, fleet_url=FLEET, hub_api_url=None)
-    assert after.pop("JUPYTERHUB_FLEET_URL") == FLEET
+    after = for_this_machine(before, fleet_url=here, hub_api_url=None)
+    assert after.pop("JUPYTERHUB_FLEET_URL") == here
     assert after == {
         name: value for name, value in before.items() if name != "JUPYTERHUB_FLEET_URL"
     }
@@ -36,6 +37,30 @@ def test_the_hubs_api_keeps_its_path() -> None:
         after["JUPYTERHUB_ACTIVITY_URL"]
         == "https://hub.lan:8443/hub/api/users/olivia/activity"
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "fleet", "reached"),
+    [
+        # The Hub's own loopback means nothing on another machine.
+        ("http://127.0.0.1:8081", FLEET, "https://hub.example.org"),
+        ("http://localhost:8081", FLEET, "https://hub.example.org"),
+        ("http://[::1]:8081", "http://10.0.0.9:8000/x/", "http://10.0.0.9:8000"),
+        # On its own machine it does.
+        ("http://127.0.0.1:8081", "http://127.0.0.1:8098/x/", "http://127.0.0.1:8081"),
+        # An address that an admin gave the Hub is meant for everybody.
+        ("http://10.0.0.9:8081", FLEET, "http://10.0.0.9:8081"),
+    ],
+)
+def test_a_hub_on_another_machine_is_found_where_its_fleet_service_is(
+    told: str, fleet: str, reached: str
+) -> None:
+    """A notebook asks the Hub through its proxy, as its agent does."""
+    names = ("JUPYTERHUB_API_URL", "JUPYTERHUB_ACTIVITY_URL")
+    before = dict.fromkeys(names, f"{told}/hub/api")
+    after = for_this_machine(before, fleet_url=fleet, hub_api_url=None)
+    for name in names:
+        assert after[name] == f"{reached}/hub/api"
 
 
 def test_what_is_not_there_is_not_added() -> None:

@@ -257,7 +257,7 @@ def _state(ledger: Ledger) -> object:
     )
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_a_kill_at_any_point_loses_nothing_and_leaves_nothing_half_done(
     tmp_path: Path,
 ) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from fleet_agent.drivers.common.accounts import Account
 from fleet_agent.drivers.native.bubblewrap import BubblewrapTools, command
 from fleet_agent.drivers.native.sandbox import (
     Access,
-    Account,
     Link,
     Mount,
     SandboxPlan,

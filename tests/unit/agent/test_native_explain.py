@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet_agent.drivers.native.explain import why_it_ended
+from fleet_agent.drivers.native.explain import Memory, why_it_ended
 from fleet_contracts.reasons import Reason
 
 
@@ -12,30 +12,41 @@ SECRET = "token=6f1c"
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "log", "memory_ran_out", "reason", "words"),
+    ("exit_code", "log", "memory", "reason", "words"),
     [
-        (0, "", False, Reason.SERVER_EXITED, "ended by itself"),
-        (1, "", False, Reason.SERVER_EXITED, "exit code 1"),
-        (139, "", False, Reason.SERVER_EXITED, "signal 11"),
-        (137, "", True, Reason.OUT_OF_MEMORY, "memory"),
-        (137, "", False, Reason.SERVER_EXITED, "signal 9"),
-        (0, "", True, Reason.SERVER_EXITED, "by itself"),
-        (None, "", True, Reason.SERVER_EXITED, "from outside"),
-        (1, "No space left on device", False, Reason.DISK_FULL, "disk"),
-        (1, "Failed to connect to my Hub at", False, Reason.SERVER_EXITED, "Hub"),
-        (2, "Bad config encountered", False, Reason.SERVER_EXITED, ".jupyter"),
-        (1, "bwrap: Can't", False, Reason.START_FAILED, "sandbox"),
+        (0, "", Memory.ENOUGH, Reason.SERVER_EXITED, "ended by itself"),
+        (1, "", Memory.ENOUGH, Reason.SERVER_EXITED, "exit code 1"),
+        (139, "", Memory.ENOUGH, Reason.SERVER_EXITED, "signal 11"),
+        (137, "", Memory.MACHINE_RAN_OUT, Reason.OUT_OF_MEMORY, "The machine ran out"),
+        (137, "", Memory.CLASS_RAN_OUT, Reason.OUT_OF_MEMORY, "memory of its class"),
+        (137, "", Memory.ENOUGH, Reason.SERVER_EXITED, "signal 9"),
+        (0, "", Memory.MACHINE_RAN_OUT, Reason.SERVER_EXITED, "by itself"),
+        (None, "", Memory.MACHINE_RAN_OUT, Reason.SERVER_EXITED, "from outside"),
+        (1, "No space left on device", Memory.ENOUGH, Reason.DISK_FULL, "disk"),
+        (
+            1,
+            "Failed to connect to my Hub at",
+            Memory.ENOUGH,
+            Reason.SERVER_EXITED,
+            "Hub",
+        ),
+        (2, "Bad config encountered", Memory.ENOUGH, Reason.SERVER_EXITED, ".jupyter"),
+        (1, "bwrap: Can't", Memory.ENOUGH, Reason.START_FAILED, "sandbox"),
         # An old complaint of a server that was then ended says nothing.
-        (143, "No space left on device", False, Reason.SERVER_EXITED, "signal 15"),
+        (
+            143,
+            "No space left on device",
+            Memory.ENOUGH,
+            Reason.SERVER_EXITED,
+            "signal 15",
+        ),
     ],
 )
 def test_every_end_has_a_code_and_a_sentence(
-    exit_code: int | None, log: str, memory_ran_out: bool, reason: Reason, words: str
+    exit_code: int | None, log: str, memory: Memory, reason: Reason, words: str
 ) -> None:
     """The sentence is ours; the log stays with the operator."""
-    explanation = why_it_ended(
-        exit_code, f"{SECRET} {log} {SECRET}", memory_ran_out=memory_ran_out
-    )
+    explanation = why_it_ended(exit_code, f"{SECRET} {log} {SECRET}", memory=memory)
 
     assert explanation.reason is reason
     assert words in (explanation.detail or "")

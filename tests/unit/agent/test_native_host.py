@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from fleet_agent.drivers.base import DriverError
+from fleet_agent.drivers.common.listening import Addresses, listen
 from fleet_agent.drivers.native.accelerators import nvidia_mounts
 from fleet_agent.drivers.native.host import (
     find_tools,
     system_links,
     system_mounts,
 )
-from fleet_agent.drivers.native.listening import Addresses, listen
 from fleet_contracts.reasons import Reason
 
 
@@ -110,6 +110,15 @@ def test_a_gpu_class_gets_the_device_files_of_its_own_gpus_only(tmp_path: Path) 
     with pytest.raises(DriverError) as refused:
         nvidia_mounts(["GPU-cc"], tmp_path / "driver", tmp_path / "dev")
     assert "GPU" in (refused.value.explanation.detail or "")
+
+
+def test_nothing_starts_without_its_gpu_before_the_gpu_driver_is_there(
+    tmp_path: Path,
+) -> None:
+    """The kernel is asked at each start, whatever a probe or an earlier agent saw."""
+    with pytest.raises(DriverError) as refused:
+        nvidia_mounts(["GPU-aa"], tmp_path / "not-loaded-yet", tmp_path)
+    assert refused.value.explanation.reason is Reason.START_FAILED
 
 
 def test_a_server_gets_a_socket_that_nobody_can_take_any_more() -> None:

@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 
 from fleet_agent.drivers.base import DriverError
+from fleet_agent.drivers.common.accounts import Account
+from fleet_agent.drivers.common.listening import Addresses, at_address
+from fleet_agent.drivers.common.variables import server_prefix
 from fleet_agent.drivers.native.environments.interpreter import Interpreter
 from fleet_agent.drivers.native.environments.store import Environment
-from fleet_agent.drivers.native.listening import Addresses, at_address
 from fleet_agent.drivers.native.planning import (
     Place,
     System,
     clean_environment,
     launch_environment,
-    prefix,
     sandbox_plan,
 )
 from fleet_agent.drivers.native.runs import RunFolder
-from fleet_agent.drivers.native.sandbox import Access, Account, Mount
+from fleet_agent.drivers.native.sandbox import Access, Mount
 from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import (
     Accelerator,
@@ -153,7 +154,7 @@ def test_the_service_url_names_the_chosen_port() -> None:
     result = launch_environment(a_spec(), {}, addresses, 4711)
 
     assert result["JUPYTERHUB_SERVICE_URL"] == "http://0.0.0.0:4711/user/anna/"
-    assert prefix(a_spec()) == "/user/anna/"
+    assert server_prefix(a_spec()) == "/user/anna/"
     assert at_address("http://x/user/anna/", "::1", 2) == "http://[::1]:2/user/anna/"
 
 
@@ -161,7 +162,7 @@ def test_the_service_url_names_the_chosen_port() -> None:
 def test_a_launch_without_a_usable_address_is_refused(url: str) -> None:
     """Without it the server would listen somewhere else."""
     with pytest.raises(DriverError) as refused:
-        prefix(a_spec(JUPYTERHUB_SERVICE_URL=url))
+        server_prefix(a_spec(JUPYTERHUB_SERVICE_URL=url))
 
     assert refused.value.explanation.reason is Reason.START_FAILED
 

@@ -7,7 +7,11 @@ import os
 import zipfile
 from pathlib import Path
 
-from fleet_agent.drivers.native.environments.wheel import installed_lab_package, pack
+from fleet_agent.drivers.native.environments.wheel import (
+    CONTRACTS,
+    installed_lab_package,
+    pack,
+)
 
 
 def a_package(folder: Path) -> Path:
@@ -55,6 +59,16 @@ def test_configuration_and_front_end_go_where_jupyter_looks(tmp_path: Path) -> N
     assert f"{data}/share/jupyter/labextensions/fleet-lab/package.json" in names
     assert "fleet_lab/__init__.py" in names
     assert not any("__pycache__" in name for name in names)
+
+
+def test_the_contracts_come_along(tmp_path: Path) -> None:
+    """A kernel needs their words to say why it waited."""
+    wheel = pack(a_package(tmp_path), CONTRACTS)
+
+    names = zipfile.ZipFile(io.BytesIO(wheel.content)).namelist()
+
+    assert "fleet_contracts/sentences.py" in names
+    assert "fleet_lab/__init__.py" in names
 
 
 def test_the_package_that_comes_with_the_agent_is_found() -> None:

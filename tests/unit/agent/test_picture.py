@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from patience import PATIENCE
 from probe_machines import FIELDS_ROW, PretendMachine, a_pretend_machine, settings_for
 
 from fleet_agent.picture import Picture
@@ -35,7 +36,7 @@ class Listener:
 
     async def settled(self) -> WorkerCapabilities:
         """Return the next settled picture that is told."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while not (picture := await self.heard.get()).settled:
                 pass
             return picture
@@ -180,7 +181,7 @@ async def test_observations_are_renewed_and_are_no_change() -> None:
     )
     assert picture.usage is None
     task = asyncio.create_task(picture.watch())
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         await seen_thrice.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

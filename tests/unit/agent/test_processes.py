@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 from fleet_agent.processes import (
     ProcessName,
@@ -55,6 +58,55 @@ def test_another_process_with_the_same_pid_is_not_it(
     assert child.poll() is None
 
 
+_ENDS_ITS_FIRST_THREAD = """
+import ctypes, platform, sys, threading
+def rest():
+    print(flush=True)
+    sys.stdin.read()
+threading.Thread(target=rest).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+@pytest.fixture
+def without_first_thread() -> Iterator[subprocess.Popen[bytes]]:
+    """Return a process whose first thread has ended; another waits for its input."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _ENDS_ITS_FIRST_THREAD], stdin=-1, stdout=-1
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        stat = Path(f"/proc/{process.pid}/stat")
+        while stat.read_text().rpartition(")")[2].split()[0] != "Z":
+            pass
+        yield process
+
+
+@pytest.mark.skipif(
+    (sys.platform, platform.machine())
+    not in {("linux", "x86_64"), ("linux", "aarch64")},
+    reason="the number of the system call that ends one thread is known for these",
+)
+def test_a_process_lives_until_its_last_thread_has_ended(
+    without_first_thread: subprocess.Popen[bytes],
+) -> None:
+    """The first thread is a zombie then; the exit code is nobody's to know yet."""
+    name = _named(without_first_thread)
+
+    async def scenario() -> None:
+        gone = asyncio.ensure_future(until_gone(name))
+        await asyncio.sleep(0)
+        assert not gone.done()
+        assert is_alive(name)
+        assert without_first_thread.poll() is None
+        assert without_first_thread.stdin is not None
+        without_first_thread.stdin.close()
+        await gone
+        assert without_first_thread.poll() is not None
+
+    asyncio.run(scenario())
+
+
 def test_a_dead_process_that_nobody_has_reaped_is_gone(
     child: subprocess.Popen[bytes],
 ) -> None:
@@ -76,7 +128,7 @@ async def test_waiting_ends_with_the_process(child: subprocess.Popen[bytes]) -> 
     done, _ = await asyncio.wait(waiting, timeout=0)
     assert not done
     send_signal(name, signal.SIGTERM)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*waiting)
         await until_gone(name)
 

@@ -17,7 +17,9 @@ from fleet_contracts.capabilities import (
     DeviceKind,
     DeviceUsage,
     Fact,
+    Framework,
     HostFacts,
+    MetalFence,
     Observed,
     Tool,
     TorchFacts,
@@ -170,10 +172,100 @@ def test_tools_and_drivers_are_told_apart() -> None:
     facts = placement_facts(
         WorkerCapabilities(
             sandboxes=(Tool(name="bubblewrap", usable=True, observed=SEEN),),
-            drivers=(AgentDriver(name=DriverName.DOCKER, usable=False, observed=SEEN),),
+            drivers=(
+                AgentDriver(
+                    name=DriverName.DOCKER, usable=False, reason="broken", observed=SEEN
+                ),
+                AgentDriver(
+                    name=DriverName.NATIVE,
+                    usable=True,
+                    environments=("jupyter",),
+                    observed=SEEN,
+                ),
+            ),
         )
     )
 
     assert facts.has("sandbox.bubblewrap") is True
     assert facts.has("sandbox.firejail") is None
-    assert facts.drivers == {DriverName.DOCKER: False}
+    assert facts.drivers == {DriverName.DOCKER: False, DriverName.NATIVE: True}
+    assert facts.driver_environments == {DriverName.NATIVE: ("jupyter",)}
+    assert facts.driver_faults == {DriverName.DOCKER: "broken"}
+
+
+def test_what_names_no_environment_or_no_version_is_no_fact_of_one() -> None:
+    """It is unknown, and takes nothing away from what others said."""
+    facts = placement_facts(
+        WorkerCapabilities(
+            torch=(TorchFacts(cuda=True),),
+            frameworks=(
+                Framework(name="jax", environment="plain", observed=SEEN),
+                Framework(
+                    name="torch", version="2.9", environment="plain", observed=SEEN
+                ),
+            ),
+        )
+    )
+
+    assert facts.environments == {}
+    assert facts.frameworks == {"plain": {"torch": "2.9"}}
+
+
+def a_fenced_mac(**changes: Any) -> WorkerCapabilities:
+    """Return a Mac whose fence holds on its build, with its owner's consent."""
+    facts = {
+        "os": "darwin",
+        "apple_silicon": True,
+        "os_build": "24F74",
+        "consent": True,
+        "holds": True,
+        "seen_on": "24F74",
+    } | changes
+    seen_on = facts.pop("seen_on")
+    fence = MetalFence(
+        consent=facts.pop("consent"),
+        holds=facts.pop("holds"),
+        os_build=seen_on,
+        observed=SEEN,
+    )
+    host = HostFacts.model_validate(
+        {name: {"value": value} for name, value in facts.items()}
+    )
+    return WorkerCapabilities(host=host, metal_fence=fence)
+
+
+def test_a_fence_that_was_seen_to_hold_lets_cpu_notebooks_share() -> None:
+    """Seen on this very build, by a Mac whose owner consents."""
+    assert placement_facts(a_fenced_mac()).metal_fenced
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"consent": False},
+        {"holds": False},
+        {"holds": None},
+        {"consent": False, "holds": None},
+        {"seen_on": "24E263"},
+        {"seen_on": None},
+        {"os_build": "24G84"},
+        {"os_build": None},
+        {"os_build": None, "seen_on": None},
+        {"apple_silicon": False},
+        {"apple_silicon": None},
+        {"os": "linux"},
+        {"os": None},
+    ],
+)
+def test_any_doubt_about_the_fence_means_that_notebooks_hold_the_gpu(
+    changes: dict[str, Any],
+) -> None:
+    """Another build, no consent, no result, no Mac: nothing is shared."""
+    assert not placement_facts(a_fenced_mac(**changes)).metal_fenced
+
+
+def test_an_agent_that_says_nothing_of_a_fence_has_none() -> None:
+    """So does one of an older version."""
+    picture = a_fenced_mac().model_copy(update={"metal_fence": None})
+
+    assert not placement_facts(picture).metal_fenced

@@ -114,6 +114,16 @@ def test_a_good_catalog_keeps_what_was_written() -> None:
     assert catalog.trust.cluster is Relation.GUEST
 
 
+def test_a_class_may_end_when_its_machine_is_cut_off() -> None:
+    """Only one that asks for it, and not at every short fault of the network."""
+    leased = "classes:\n  - {name: cpu, cpu: 1, memory: 1G, lease: 15m}\n"
+    assert load(with_part(**{"class": leased})).classes[0].lease_seconds == 900
+    assert load(with_part()).classes[0].lease_seconds is None
+    for short in ("0s", "59s"):
+        [told] = faults(with_part(**{"class": leased.replace("15m", short)}))
+        assert "lease" in told
+
+
 def test_an_old_catalog_without_maps_loads() -> None:
     """Runtimes with only a ref, or an older container_ref, keep working."""
     catalog = load(
@@ -375,6 +385,16 @@ def test_each_kind_of_fault_has_its_own_words(
         ("a: 1\n\tb: 2\n", ":2: this is not YAML"),
         ("a: \x00\n", "this cannot be read"),
         ("a: 1\n--- \nb: 2\n", "this is not YAML"),
+        ('runtimes: [{ref: "a\\0b"}]\n', "a control character is in the text"),
+        ("profiles: [{name: no}]\n", "'name' must be a text. Put the value in quotes."),
+        (
+            "quotas:\n- {user: a, workloads: 1}\n- {user: a, cpu: 2}\n",
+            ":3: user 'a' has a second quota, the first at catalog.yaml:2",
+        ),
+        (
+            "quotas: [{group: '*', workloads: 1}, {group: '*', devices: 2}]\n",
+            "group '*' has a second quota",
+        ),
         ("a: 1\nclasses: []\na: 2\n", ":3: the key 'a' appears twice, first on line 1"),
         ("? [1]\n: 2\n", "a key must be a plain text"),
         ("yes: 2\n", "a key must be a plain text"),
@@ -437,3 +457,19 @@ runtimes:
     )
     assert told
     assert not any("secret" in fault or "s/b" in fault for fault in told)
+
+
+def test_one_misspelt_name_is_one_fault() -> None:
+    """Neither the class that goes unserved nor the right runtime is blamed as well."""
+    text = """\
+classes:
+  - {name: small, cpu: 1, memory: 1G}
+runtimes:
+  - {name: python, accelerators: [cpu], driver_refs: {native: env}}
+profiles:
+  - {name: lab, classes: [small], runtimes: [pyton]}
+"""
+    with pytest.raises(CatalogError) as caught:
+        parse_catalog([Source("catalog.yaml", text)])
+    (fault,) = caught.value.faults
+    assert (fault.line, fault.remedy) == (6, "Did you mean 'python'?")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from fleet_contracts.protocol import (
     MAX_MESSAGE_BYTES,
+    OLDEST_PROTOCOL,
     PROTOCOL,
     Acknowledge,
     AgentEvent,
@@ -28,6 +30,7 @@ from fleet_contracts.protocol import (
     decode_to_agent,
     encode,
 )
+from fleet_contracts.reasons import Explanation
 from fleet_contracts.workloads import (
     Accelerator,
     DriverName,
@@ -134,3 +137,57 @@ def test_a_message_that_is_too_large_is_refused_on_both_sides() -> None:
 def test_a_spec_does_not_print_its_environment() -> None:
     """A log line that shows a spec shows no token."""
     assert "secret-value" not in repr(SPEC)
+
+
+def test_what_only_a_newer_peer_can_say_costs_its_words_and_not_its_deed() -> None:
+    """A stop for a reason that nobody here knows is a stop all the same."""
+    known = {"reason": "time_limit", "detail": "four hours"}
+    for told, heard in (
+        ({"reason": "of_next_year"}, None),
+        ({**known, "colour": "red"}, Explanation(**known)),
+        (known, Explanation(**known)),
+        (None, None),
+    ):
+        text = json.dumps(
+            {"type": "stop", "allocation": "a", "epoch": 1, "explanation": told}
+        )
+        assert decode_to_agent(text) == Stop(allocation="a", epoch=1, explanation=heard)
+    report = {
+        "type": "report",
+        "allocation": "a",
+        "epoch": 1,
+        "seq": 1,
+        "at": NOW.isoformat(),
+        "event": "failed",
+        "explanation": {"reason": "of_next_year"},
+    }
+    told_by_agent = decode_from_agent(json.dumps(report))
+    assert isinstance(told_by_agent, Report)
+    assert told_by_agent.event is AgentEvent.FAILED
+    assert told_by_agent.explanation is None
+
+
+@pytest.mark.parametrize(
+    "told", ["time_limit", [], {}, {"reason": 1}, {"reason": ["time_limit"]}]
+)
+def test_what_is_no_explanation_is_no_message(told: object) -> None:
+    """Another version's words are one thing, and nonsense is another."""
+    text = json.dumps(
+        {"type": "stop", "allocation": "a", "epoch": 1, "explanation": told}
+    )
+    with pytest.raises(ProtocolError, match="explanation"):
+        decode_to_agent(text)
+
+
+def test_the_first_agents_hello_is_still_understood() -> None:
+    """An agent that was installed with the first version, and never since."""
+    text = (
+        '{"type":"hello","protocol":1,"agent_version":"0.1.0","boot_id":"b0",'
+        '"ledger_id":"1234","platform":"linux","python":"3.11.7",'
+        '"drivers":["native"],"capabilities":{},"highest_epoch":6,"inventory_size":4}'
+    )
+    hello = decode_from_agent(text)
+
+    assert isinstance(hello, Hello)
+    assert (hello.protocol, hello.highest_epoch) == (1, 6)
+    assert max(1, PROTOCOL - 1) == OLDEST_PROTOCOL, "the one before its own is spoken"

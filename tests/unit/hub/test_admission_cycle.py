@@ -11,7 +11,9 @@ from fleet_contracts.protocol import AgentEvent, Launch
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import Progress, TimelineKind
 from fleet_contracts.workloads import Choice
-from fleet_hub.controller import asking, stopping
+from fleet_hub.admission import Outcome, OutcomeKind, Update
+from fleet_hub.controller import asking, offering, stopping
+from fleet_hub.controller.attendance import Attendance
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.lifecycle import TOKEN_VARIABLE
 from fleet_hub.controller.timelines import timeline_of
@@ -152,6 +154,23 @@ def test_native_execution_is_refused_for_whoever_does_not_own_the_machine() -> N
     assert kinds(fleet, guest.id) == ["asked", "refused"]
 
 
+@pytest.mark.asyncio
+async def test_a_late_refusal_says_what_an_early_one_says() -> None:
+    """The fleet may know a moment later whose machine it is: one "no", one sentence."""
+    fleet = Fleet()
+    bob = a_principal("bob", 2)
+    told = Attendance(fleet.core, an_ask(principal=bob)).messages()
+    assert isinstance(await anext(told), Update)
+    fleet.machine(owner="alice")
+    fleet.cycle()
+    late = [message async for message in told][-1]
+    early = offering.validate(fleet.core, bob, {"profile": "jupyter"})
+    assert isinstance(late, Outcome)
+    assert late.kind is OutcomeKind.REFUSED
+    assert late.explanation == early.explanation
+    assert late.headline == early.headline
+
+
 def test_without_a_machine_one_waits() -> None:
     """An empty fleet is a matter of now, not of never."""
     fleet = Fleet()
@@ -253,7 +272,7 @@ def test_a_restart_of_a_notebook_returns_to_its_machine() -> None:
 
 
 def test_the_timeline_of_a_new_launch_begins_anew() -> None:
-    """The document shows the current generation alone, without a gap."""
+    """The current generation has all its steps; earlier ones are only told of."""
     fleet = Fleet()
     agent = fleet.machine()
     record = fleet.ask()
@@ -263,10 +282,12 @@ def test_the_timeline_of_a_new_launch_begins_anew() -> None:
     agent.report(record.assignment.allocation, AgentEvent.ENDED)
     again = fleet.ask(attempt="second")
     document = timeline_of(fleet.core, fleet.get(again))
-    assert [event.kind for event in document.events] == [
+    current = [event for event in document.events if event.generation == 2]
+    assert [event.kind for event in current] == [
         TimelineKind.ASKED,
         TimelineKind.PLACED,
     ]
+    assert document.events[-2:] == tuple(current)
     assert not document.truncated
     assert "secret-ref" not in document.model_dump_json()
 
@@ -279,3 +300,25 @@ def test_a_choice_without_a_class_means_the_first() -> None:
     assert record.choice == Choice.model_validate(
         {"profile": "jupyter", "class": "small"}
     )
+
+
+def test_a_workload_keeps_the_version_of_the_profile_that_it_was_placed_with() -> None:
+    """A later edit changes what is offered, and not what is told of what runs."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    running = fleet.ask(1, class_name="whole")
+    waiting = fleet.ask(2, class_name="small")
+    catalog = fleet.catalogs.catalog
+    (profile,) = catalog.profiles
+    newer = profile.model_copy(update={"version": "2"})
+    fleet.catalogs.catalog = catalog.model_copy(update={"profiles": (newer,)})
+    fleet.core.want_cycle()
+    fleet.cycle()
+    assert timeline_of(fleet.core, fleet.get(running)).profile_version == "1"
+    assert running.assignment is not None
+    stopping.stop(fleet.core, fleet.get(running), by="user")
+    agent.report(running.assignment.allocation, AgentEvent.ENDED)
+    fleet.cycle()
+    assert timeline_of(fleet.core, fleet.get(running)).profile_version == "1"
+    assert fleet.get(waiting).holds
+    assert timeline_of(fleet.core, fleet.get(waiting)).profile_version == "2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ from fleet_hub.errors import ConfigurationError
 from fleet_hub.places import (
     CONTROLLER_PORT_VARIABLE,
     DATA_DIR_VARIABLE,
+    OPEN_METRICS_VARIABLE,
+    TRUSTED_NETWORKS_VARIABLE,
+    USERS_MAY_ENROL_VARIABLE,
     Places,
     read_secret,
     secret_of,
 )
+from fleet_hub.service_settings import SETTINGS_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -172,3 +177,128 @@ def test_a_folder_that_was_open_is_closed(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     Places(root=tmp_path / "data").make()
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_enrolment_settings_reach_the_managed_controller(tmp_path: Path) -> None:
+    """Networks that are trusted, and whether everybody may enrol."""
+    c = Config()
+    c.JupyterHub.subdomain_host = "https://hub.example.org"
+    networks = ["10.20.0.0/16", "fd00::/8"]
+    configure(
+        c, data_dir=tmp_path / "data", trusted_networks=networks, users_may_enrol=True
+    )
+    environment = c.JupyterHub.services[0]["environment"]
+    assert environment[TRUSTED_NETWORKS_VARIABLE] == "10.20.0.0/16,fd00::/8"
+    assert environment[USERS_MAY_ENROL_VARIABLE] == "1"
+    plain = configured(tmp_path).JupyterHub.services[0]["environment"]
+    assert TRUSTED_NETWORKS_VARIABLE not in plain
+    assert USERS_MAY_ENROL_VARIABLE not in plain
+
+
+def test_machines_of_users_ask_for_an_origin_of_their_own(tmp_path: Path) -> None:
+    """Or for the admin's word that their owners are trusted as much as the Hub."""
+    with pytest.raises(ConfigurationError, match="subdomain_host"):
+        configured(tmp_path, users_may_enrol=True)
+    c = configured(tmp_path, users_may_enrol=True, machines_share_the_hubs_origin=True)
+    assert c.JupyterHub.services[0]["environment"][USERS_MAY_ENROL_VARIABLE] == "1"
+
+
+@pytest.mark.parametrize("network", ["10.0.0.1/8", "everywhere", ""])
+def test_a_network_that_is_none_is_refused(tmp_path: Path, network: str) -> None:
+    """With an example of how to write it."""
+    with pytest.raises(ConfigurationError, match=r"10\.20\.0\.0/16"):
+        configured(tmp_path, trusted_networks=[network])
+
+
+def test_the_controllers_settings_stand_beside_the_hubs(tmp_path: Path) -> None:
+    """Before the call or after it: they are told when the Hub starts the controller."""
+    c = Config()
+    c.FleetService.open_seconds = 60
+    c.FleetService.names_visible = True
+    configure(c, data_dir=tmp_path / "data")
+    c.FleetService.names_visible = False
+    c.FleetService.hub_addresses.append("hub.example.org")
+    c.FleetService.catalog = tmp_path / "catalog.yaml"
+    tell = c.JupyterHub.services[0]["environment"][SETTINGS_VARIABLE]
+
+    # The Hub keeps a copy of the variables, and warns of each that is no text.
+    assert json.loads(json.dumps(c.JupyterHub.services[0]))["environment"]
+    assert json.loads(tell(None)) == {
+        "open_seconds": 60,
+        "names_visible": False,
+        "hub_addresses": ["hub.example.org"],
+        "catalog": str(tmp_path / "catalog.yaml"),
+    }
+    c.FleetService.open_seconds = {60}
+    with pytest.raises(ConfigurationError, match=r"c\.FleetService"):
+        tell(None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("users_may_enrol", True, "subdomain_host"),
+        ("data_dir", "/elsewhere", "data_dir="),
+        ("url", "http://127.0.0.1:1", "controller_port="),
+    ],
+)
+def test_no_setting_gets_around_what_configure_checks(
+    tmp_path: Path, name: str, value: object, says: str
+) -> None:
+    """The same is refused, with the same remedy, wherever it is written."""
+    c = configured(tmp_path)
+    c.FleetService[name] = value
+    with pytest.raises(ConfigurationError, match=says):
+        c.JupyterHub.services[0]["environment"][SETTINGS_VARIABLE](None)
+
+
+def test_a_hub_that_says_nothing_leaves_the_controller_its_defaults(
+    tmp_path: Path,
+) -> None:
+    """What ``configure`` was given stays in force."""
+    c = configured(tmp_path)
+    assert c.JupyterHub.services[0]["environment"][SETTINGS_VARIABLE](None) == "{}"
+
+
+def test_an_external_controller_keeps_its_own_settings(tmp_path: Path) -> None:
+    """What would be ignored is refused."""
+    c = Config()
+    c.FleetService.open_seconds = 60
+    with pytest.raises(ConfigurationError, match=r"set c\.FleetService\.open_seconds "):
+        configure(
+            c,
+            data_dir=tmp_path / "data",
+            external_controller="http://10.0.0.5:8098",
+            service_token_file=tmp_path / "token",
+        )
+    with pytest.raises(ConfigurationError, match=r"FleetService\.trusted_networks"):
+        configured(
+            tmp_path,
+            external_controller="http://10.0.0.5:8098",
+            service_token_file=tmp_path / "token",
+            trusted_networks=["10.0.0.0/8"],
+        )
+
+
+@pytest.mark.parametrize(("authenticated", "told"), [(None, None), (False, "1")])
+def test_metrics_are_as_open_as_the_hubs_own(
+    tmp_path: Path, authenticated: bool | None, told: str | None
+) -> None:
+    """One setting decides about both; by default both are guarded."""
+    c = Config()
+    if authenticated is not None:
+        c.JupyterHub.authenticate_prometheus = authenticated
+    configure(c, data_dir=tmp_path / "data")
+    environment = c.JupyterHub.services[0]["environment"]
+    assert environment.get(OPEN_METRICS_VARIABLE) == told
+
+
+def test_a_catalog_may_be_a_folder(tmp_path: Path) -> None:
+    """The controller reads it as one."""
+    folder = tmp_path / "catalog.d"
+    folder.mkdir()
+    c = configured(tmp_path, catalog=folder)
+    environment = c.JupyterHub.services[0]["environment"]
+    assert environment["JUPYTERHUB_FLEET_CATALOG"] == str(folder)
+    with pytest.raises(ConfigurationError, match="no catalog"):
+        configured(tmp_path, catalog=tmp_path / "nowhere")

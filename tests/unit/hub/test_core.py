@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fleet_builders import NOON, a_record
-from fleet_controller import Fleet, an_ask
+from fleet_controller import Fleet, a_catalog, an_ask
 
 from fleet_contracts.allocations import State
 from fleet_contracts.protocol import AgentEvent, Heartbeat, Launch
@@ -139,6 +139,8 @@ def test_no_offer_is_made_twice_nor_joins_the_line() -> None:
         ({"profile": "jupyter", "class": "nonsense"}, Reason.CLASS_UNKNOWN),
         ({"profile": "jupyter", "image": "mine"}, Reason.OPTION_UNKNOWN),
         ({"profile": ["jupyter"]}, Reason.INVALID_REQUEST),
+        ({"profile": "jupyter", "files": []}, Reason.INVALID_REQUEST),
+        ({"profile": "jupyter", "files": 0}, Reason.INVALID_REQUEST),
         ({"profile": "jup\x00yter"}, Reason.PROFILE_UNKNOWN),
     ],
 )
@@ -226,3 +228,17 @@ def test_records_of_the_store_show_no_secret_in_their_text() -> None:
     assert "hub-token-of-first" not in shown
     assert secrets is not None
     assert secrets.timeline_token not in shown
+
+
+@pytest.mark.parametrize("lease", [None, 900.0])
+def test_a_launch_says_how_long_it_may_run_unheard(lease: float | None) -> None:
+    """As its class asks, and otherwise for as long as it likes."""
+    catalog = a_catalog()
+    small, *others = catalog.classes
+    leased = small.model_copy(update={"lease_seconds": lease})
+    fleet = Fleet(catalog=a_catalog(classes=(leased, *others)))
+    agent = fleet.machine()
+    fleet.ask()
+
+    [launch] = [message for message in agent.heard if isinstance(message, Launch)]
+    assert launch.spec.lease_seconds == lease

@@ -9,11 +9,12 @@ from fleet_contracts.allocations import State
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import asking, stopping
+from fleet_hub.controller import asking, opening, stopping
 from fleet_hub.controller.claiming import Claims
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.ports import StartAnswer, StartResult
 from fleet_hub.controller.records import Workload
+from fleet_hub.controller.settings import Settings
 from fleet_hub.controller.ticking import tick
 from fleet_hub.controller.timelines import timeline_of
 
@@ -137,6 +138,34 @@ def test_a_turn_that_nobody_attends_holds_and_launches_nothing() -> None:
     assert launch.spec.environment["JUPYTERHUB_API_TOKEN"] == "hub-token-of-second"
 
 
+@pytest.mark.parametrize(
+    "heard", [[], [AgentEvent.ACCEPTED], [AgentEvent.ACCEPTED, AgentEvent.PREPARED]]
+)
+def test_a_turn_that_an_ended_start_took_with_it_is_launched_anew(
+    heard: list[AgentEvent],
+) -> None:
+    """Its link was not known to be closed when the turn came: what it had launched has a
+    token that the next start has made void.
+    """
+    fleet = Fleet()
+    agent = fleet.machine()
+    record = fleet.ask(attempt="first")
+    allocation = allocation_of(record)
+    old = agent.launched[allocation]
+    for event in heard:
+        agent.report(allocation, event)
+
+    again = asking.ask(fleet.core, an_ask(attempt="second"))
+
+    assert allocation_of(again) == allocation
+    new = agent.launched[allocation]
+    assert new.epoch == old.epoch
+    assert new.spec.environment["JUPYTERHUB_API_TOKEN"] == "hub-token-of-second"
+    agent.serve(allocation)
+    asking.ask(fleet.core, an_ask(attempt="second"))
+    assert agent.launched[allocation] is new, "asked again by the same start"
+
+
 def test_a_turn_that_nobody_claims_is_given_back_with_the_reason() -> None:
     """Only after the Hub has promised to come, and only at the end of the window."""
     fleet = Fleet()
@@ -159,6 +188,65 @@ def test_a_turn_that_nobody_claims_is_given_back_with_the_reason() -> None:
     assert given_back.explanation.reason is Reason.NOT_CLAIMED
     fleet.cycle()
     assert fleet.get(waiting).state is State.PLACED
+
+
+def an_unattended_server(fleet: Fleet) -> Workload:
+    """Return a server that came up while nobody attended."""
+    agent = fleet.machine()
+    record = a_parked_turn(fleet)
+    asking.ask(fleet.core, an_ask(attempt="second"))
+    agent.serve(allocation_of(record))
+    return fleet.get(record)
+
+
+def test_a_server_that_nobody_opens_is_given_back_with_the_reason() -> None:
+    """At the first word of the Hub after the window, and not by time alone."""
+    fleet = Fleet(settings=Settings(open_seconds=600))
+    record = an_unattended_server(fleet)
+    fleet.clock.advance(599)
+    opening.tell(fleet.core, record, opened=False)
+    assert fleet.get(record).state is State.READY
+    fleet.clock.advance(10_000)
+    tick(fleet.core)
+    assert fleet.get(record).state is State.READY, "the Hub was away: nobody is late"
+
+    opening.tell(fleet.core, fleet.get(record), opened=False)
+    fleet.agents["box"].report(allocation_of(record), AgentEvent.ENDED)
+    ended = fleet.store.events(record.id)[-1]
+    assert ended.kind is TimelineKind.STOPPED
+    assert ended.explanation is not None
+    assert ended.explanation.reason is Reason.NOT_CLAIMED
+    assert not fleet.get(record).holds
+
+
+def test_a_server_that_was_opened_once_is_kept_for_good() -> None:
+    """Across a restart of the controller, whatever the Hub says later."""
+    fleet = Fleet(settings=Settings(open_seconds=600))
+    record = an_unattended_server(fleet)
+    assert opening.unopened_since(fleet.core, record) == record.ready_at
+    fleet = fleet.restarted()
+    record = fleet.get(record)
+    assert opening.unopened_since(fleet.core, record) == record.ready_at
+    opening.tell(fleet.core, record, opened=True)
+    fleet.clock.advance(10_000)
+    opening.tell(fleet.core, fleet.get(record), opened=False)
+    assert fleet.get(record).state is State.READY
+    assert opening.unopened_since(fleet.core, fleet.get(record)) is None
+
+
+def test_only_a_server_that_came_up_unattended_has_to_be_opened() -> None:
+    """Who waited for the start is there; and an admin may switch it off."""
+    fleet = Fleet()
+    attended = fleet.machine()
+    record = fleet.ask()
+    attended.serve(allocation_of(record))
+    assert opening.unopened_since(fleet.core, fleet.get(record)) is None
+
+    for_ever = Fleet(settings=Settings(open_seconds=0))
+    record = an_unattended_server(for_ever)
+    for_ever.clock.advance(1_000_000)
+    opening.tell(for_ever.core, record, opened=False)
+    assert for_ever.get(record).state is State.READY
 
 
 @pytest.mark.parametrize(

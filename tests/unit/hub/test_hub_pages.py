@@ -10,9 +10,8 @@ import pytest
 from fleet_contracts.allocations import PHASE, State
 from fleet_contracts.reasons import FACTS, Explanation, Reason
 from fleet_contracts.timeline import Progress, Timeline, TimelineEvent, TimelineKind
-from fleet_hub.errors import SpawnRefused, refused, status_of
-from fleet_hub.pages.rows import in_words, rows_of
 from fleet_hub.progress import alive_event, percent, step_message, stream_event
+from fleet_hub.refusals import SpawnRefused, refused, status_of
 from fleet_hub.service_urls import internal_url, public_url
 
 
@@ -50,95 +49,6 @@ def a_timeline(*events: TimelineEvent, now: float, **more: Any) -> Timeline:
         events=events,
         **(values | more),
     )
-
-
-def statuses(timeline: Timeline | None) -> list[str]:
-    """Return the status of each of the five rows."""
-    return [row.status for row in rows_of(timeline)]
-
-
-def test_rows_show_how_far_a_start_is_and_how_long_each_phase_took() -> None:
-    """Finished phases are frozen, the running one counts to now."""
-    timeline = a_timeline(
-        an_event(1, State.REQUESTED, 0),
-        an_event(2, State.QUEUED, 1),
-        an_event(3, State.PLACED, 101),
-        an_event(4, State.PREPARING, 103),
-        now=110,
-        machine="box",
-        profile_title="GPU large",
-    )
-    rows = rows_of(timeline)
-    assert [row.status for row in rows] == ["done", "done", "done", "now", "todo"]
-    assert [row.seconds for row in rows] == [1, 100, 2, 7, None]
-    assert rows[0].label == "Asked for GPU large"
-    assert rows[2].label == "Placed on box"
-
-
-def test_waiting_twice_adds_up() -> None:
-    """A machine that said no sends a start back into the line."""
-    timeline = a_timeline(
-        an_event(1, State.QUEUED, 0),
-        an_event(2, State.PLACED, 10),
-        an_event(3, State.QUEUED, 11),
-        an_event(4, State.PLACED, 31),
-        now=32,
-    )
-    assert [row.seconds for row in rows_of(timeline)][1:3] == [30, 2]
-
-
-@pytest.mark.parametrize(
-    ("states", "expected"),
-    [
-        ([State.REQUESTED], ["now", "todo", "todo", "todo", "todo"]),
-        ([State.REQUESTED, State.REFUSED], ["failed", "todo", "todo", "todo", "todo"]),
-        (
-            [State.QUEUED, State.PREPARING, State.FAILED],
-            ["done", "done", "done", "failed", "todo"],
-        ),
-        ([State.PREPARING, State.READY], ["done", "done", "done", "done", "done"]),
-        ([State.QUEUED, State.STOPPED], ["done", "failed", "todo", "todo", "todo"]),
-    ],
-)
-def test_the_phase_where_it_ended_is_marked(
-    states: list[State], expected: list[str]
-) -> None:
-    """One glance tells how far it came."""
-    events = [an_event(i, state, i) for i, state in enumerate(states, 1)]
-    assert statuses(a_timeline(*events, now=10)) == expected
-
-
-def test_rows_of_an_earlier_start_do_not_count() -> None:
-    """The entries of the last start are history."""
-    timeline = a_timeline(
-        an_event(1, State.READY, 0),
-        an_event(2, State.REQUESTED, 5, generation=2),
-        now=6,
-        generation=2,
-    )
-    assert statuses(timeline) == ["now", "todo", "todo", "todo", "todo"]
-
-
-def test_without_a_timeline_there_are_still_five_rows() -> None:
-    """A page is never blank."""
-    assert statuses(None) == ["now", "todo", "todo", "todo", "todo"]
-
-
-def test_clocks_that_disagree_give_no_negative_duration() -> None:
-    """Skew is clamped."""
-    timeline = a_timeline(an_event(1, State.QUEUED, 10), now=0)
-    assert rows_of(timeline)[1].seconds == 0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0 s"), (59, "59 s"), (160, "2 min 40 s"), (3660, "1 h 1 min"), (-3, "0 s")],
-)
-def test_durations_are_said_in_their_two_largest_units(
-    seconds: int, words: str
-) -> None:
-    """As people say them."""
-    assert in_words(seconds) == words
 
 
 def test_the_stream_carries_the_entry_for_our_page_and_words_for_others() -> None:

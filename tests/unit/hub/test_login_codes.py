@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet_hub.local_login import (
-    LIFETIME_SECONDS,
-    LoginCodeAuthenticator,
-    LoginCodes,
-)
+from fleet_hub.local_login import LoginCodeAuthenticator
+from fleet_hub.login_codes import LIFETIME_SECONDS, LoginCodes
 
 
 class Clock:

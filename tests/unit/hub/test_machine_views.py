@@ -12,6 +12,9 @@ from rich_machine import GPU, a_rich_picture
 from fleet_contracts.capabilities import (
     AcceleratorDevice,
     DeviceKind,
+    HostFacts,
+    MetalFence,
+    Observed,
     ProbeReport,
     WorkerCapabilities,
 )
@@ -75,7 +78,7 @@ def test_an_accelerator_has_its_health_and_its_support_in_words() -> None:
     assert "healthy, usable" in part.lines[0]
     assert part.lines[1:] == (
         "through native: implemented, and not yet run on this hardware",
-        "through docker: not supported: nothing is placed on it",
+        "through docker: implemented, and not yet run on this hardware",
     )
 
 
@@ -168,6 +171,43 @@ def test_the_record_is_told_apart_from_the_machines_own_word() -> None:
     assert view.told == "The machine's own word, as of 0 s ago."
 
 
+@pytest.mark.parametrize(
+    ("holds", "consent", "first", "second"),
+    [
+        (True, True, "CPU notebooks run beside other work", "was seen to keep"),
+        (True, False, "native notebooks run one at a time", "was seen to keep"),
+        (False, True, "native notebooks run one at a time", "can reach the GPU"),
+        (None, True, "native notebooks run one at a time", "nobody knows"),
+    ],
+)
+def test_whether_cpu_notebooks_share_a_mac_is_told_with_what_was_seen(
+    *, holds: bool | None, consent: bool, first: str, second: str
+) -> None:
+    """And on which build; a machine that is no Mac says nothing of it."""
+    seen = Observed(source="fence probe", observed_at=NOON)
+    host = HostFacts.model_validate(
+        {
+            name: {"value": value, "observed": seen.model_dump()}
+            for name, value in (
+                ("os", "darwin"),
+                ("apple_silicon", True),
+                ("os_build", "24F74"),
+            )
+        }
+    )
+    fence = MetalFence(
+        consent=consent, holds=holds, reason="told", os_build="24F74", observed=seen
+    )
+    picture = WorkerCapabilities(detected_at=NOON, host=host, metal_fence=fence)
+
+    section = parts(picture)["CPU notebooks and the Mac's GPU"]
+    assert section.lines[0] == first
+    assert second in section.lines[1]
+    assert [fact.value for fact in section.facts][2] == "24F74"
+    without = picture.model_copy(update={"metal_fence": None})
+    assert section.title not in parts(without)
+
+
 def test_since_when_a_machine_is_there_or_away_is_told() -> None:
     """Also by a controller that has only just started, and has heard nothing yet."""
     fleet = a_fleet(a_rich_picture(NOON))
@@ -236,3 +276,15 @@ def test_the_terminal_tells_the_same_as_the_page() -> None:
     assert "docker: not usable: docker unusable" in text
     assert f"Observed at {NOON.isoformat()}, and no capacity:" in text
     assert describe_machines([]) == "No machine has been enrolled yet.\n"
+
+
+@pytest.mark.parametrize("limits", [True, False, None])
+def test_a_driver_that_limits_nothing_says_so(*, limits: bool | None) -> None:
+    """One that does, or of which nobody knows, is not blamed."""
+    picture = a_rich_picture(NOON)
+    native, *others = picture.drivers
+    drivers = (native.model_copy(update={"limits": limits}), *others)
+    picture = picture.model_copy(update={"drivers": drivers})
+
+    told = "native: nothing keeps a workload to the cores and the memory of its class"
+    assert (told in all_words(picture)) is (limits is False)

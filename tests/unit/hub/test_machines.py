@@ -9,11 +9,29 @@ import pytest
 from fleet_builders import NOON
 from fleet_controller import Fleet
 from rich_machine import GIB, a_usage
+from scheduling_builders import a_catalog as a_device_catalog, a_gpu, some_facts
+from structlog.testing import capture_logs
 
-from fleet_contracts.protocol import CapabilitiesChanged, Heartbeat, Redetect
+from fleet_contracts.catalog import Relation
+from fleet_contracts.protocol import (
+    AgentEvent,
+    CapabilitiesChanged,
+    Heartbeat,
+    Redetect,
+)
+from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_contracts.sentences import sentence
+from fleet_contracts.workloads import DriverName
 from fleet_hub.adapters.codec import MACHINES
-from fleet_hub.controller import enrolling, machines
+from fleet_hub.controller import enrolling, governing, machines
+from fleet_hub.controller.audit_entry import Actor, ActorRole
+from fleet_hub.controller.exporting import view_of
+from fleet_hub.explaining.answers import answer
+from fleet_hub.explaining.document import Question
 from fleet_hub.service.machine_document import fleet_document
+
+
+OWNER = Actor(name="alice", role=ActorRole.OWNER)
 
 
 def beat(fleet: Fleet, usage: dict[str, Any] | None) -> None:
@@ -40,7 +58,7 @@ def test_the_latest_observation_is_shown() -> None:
 
 
 def test_an_observation_is_no_change() -> None:
-    """Nothing is written, no placement follows, and the facts stay what they were."""
+    """Nothing is written, nobody is placed, and the facts stay what they were."""
     fleet = Fleet()
     fleet.machine()
     before = fleet.core.model.machines["box"]
@@ -51,6 +69,38 @@ def test_an_observation_is_no_change() -> None:
     assert fleet.core.wanted is False
     assert fleet.core.model.machines["box"] is before
     assert fleet.core.model.presence["box"].facts is facts
+
+
+def test_a_gpu_that_was_seen_in_use_is_the_last_to_be_given() -> None:
+    """The next notebook gets the other one, and no sweep takes that for missed news."""
+    fleet = Fleet(catalog=a_device_catalog())
+    agent = fleet.machine()
+    presence = fleet.core.model.presence["box"]
+    presence.facts = some_facts(devices=(a_gpu("GPU-a"), a_gpu("GPU-b")))
+    fleet.core.model.stirred.add("box")
+    fleet.cycle()
+    for used, expected in ((5000, "GPU-b"), (4, "GPU-a")):
+        usage = a_usage(NOON)
+        [device] = usage.devices
+        seen = device.model_copy(update={"uuid": "GPU-a", "memory_used_mib": used})
+        told = usage.model_copy(update={"devices": (seen,)})
+        beat(fleet, told.model_dump(mode="json"))
+        record = fleet.ask(profile="lab", class_name="gpu", attempt=expected)
+        assert record.assignment is not None
+        assert record.assignment.resources.devices == (expected,)
+        agent.report(record.assignment.allocation, AgentEvent.FAILED)
+        fleet.cycle()
+    assert fleet.core.engine.sweep(fleet.clock.now(), most=10) == 0
+
+
+def test_a_log_is_not_filled_with_observations_that_are_none() -> None:
+    """A machine's first says it; each heartbeat would be thousands a minute."""
+    fleet = Fleet()
+    fleet.machine()
+    with capture_logs() as logs:
+        for _ in range(3):
+            beat(fleet, {"devices": 7})
+    assert [entry["event"] for entry in logs] == ["usage not understood"]
 
 
 @pytest.mark.parametrize(
@@ -153,3 +203,88 @@ def test_a_picture_that_is_not_understood_is_unknown(told: dict[str, Any]) -> No
     picture = machines.picture_of(fleet.core, fleet.core.model.machines["box"])
     assert picture.host.os.value is None
     assert picture.identity.owner.value == "alice"
+
+
+def rests(
+    fleet: Fleet, percent: int | None, *, minutes: int, anew: bool = True
+) -> None:
+    """Let the machine say for this long how much its GPU computes, once a minute."""
+    [device] = a_usage(NOON).devices
+    seen = device.model_copy(
+        update={
+            "uuid": "GPU-a",
+            "utilisation_percent": percent,
+            "memory_used_mib": 5000,
+        }
+    )
+    for number in range(minutes + 1):
+        told = a_usage(fleet.clock.now() if anew else NOON)
+        told = told.model_copy(update={"devices": (seen,)})
+        beat(fleet, told.model_dump(mode="json"))
+        if number < minutes:
+            fleet.clock.advance(60)
+    fleet.cycle()
+
+
+def holders_told(fleet: Fleet) -> tuple[Holder, ...]:
+    """Return who holds the GPU, as somebody is told who would like it."""
+    question = Question.model_validate(
+        {"profile": "lab", "class": "gpu", "user": "bob"}
+    )
+    why = answer(view_of(fleet.core), question).why
+    assert why is not None
+    assert why.explanation.reason is Reason.GPU_BUSY
+    return why.explanation.holders
+
+
+def a_held_gpu() -> Fleet:
+    """Return a fleet whose one GPU alice holds."""
+    fleet = Fleet(catalog=a_device_catalog())
+    fleet.machine()
+    for set_rule in (governing.set_lending, governing.set_audience):
+        set_rule(fleet.core, OWNER, "box", Relation.GUEST)
+    fleet.core.model.presence["box"].facts = some_facts(
+        devices=(a_gpu("GPU-a"),), drivers={DriverName.SIMULATION: True}
+    )
+    fleet.core.model.stirred.add("box")
+    fleet.cycle()
+    record = fleet.ask(profile="lab", class_name="gpu")
+    assert record.assignment is not None
+    return fleet
+
+
+def test_a_gpu_notebook_that_rests_is_told_as_resting_with_its_enforced_end() -> None:
+    """An open tab keeps nothing busy: the machine saw that nothing is computed."""
+    fleet = a_held_gpu()
+    began = fleet.clock.now()
+    rests(fleet, 0, minutes=180)
+    [holder] = holders_told(fleet)
+    assert holder.idle_since == began
+    told = sentence(Explanation(reason=Reason.GPU_BUSY, holders=(holder,)))
+    assert f"(GPU at rest since {began:%Y-%m-%d %H:%M} UTC)" in told
+    assert holder.ends_by is None
+    assert fleet.core.engine.sweep(fleet.clock.now(), most=10) == 0
+
+
+def test_a_kernel_that_computes_behind_a_closed_browser_does_not_rest() -> None:
+    """Nor does one that has rested for a moment only, or of which nobody knows."""
+    fleet = a_held_gpu()
+    for percent, minutes in ((60, 180), (None, 180), (0, 9)):
+        rests(fleet, percent, minutes=minutes)
+        assert [holder.idle_since for holder in holders_told(fleet)] == [None]
+    rests(fleet, 0, minutes=11)
+    assert holders_told(fleet)[0].idle_since is not None
+    rests(fleet, 1, minutes=1)
+    assert holders_told(fleet)[0].idle_since is None
+    assert fleet.core.engine.sweep(fleet.clock.now(), most=10) == 0
+
+
+def test_an_observation_that_is_only_repeated_says_nothing_of_a_gpu() -> None:
+    """A probe that hangs must not make a GPU rest."""
+    fleet = a_held_gpu()
+    rests(fleet, 0, minutes=20, anew=False)
+    assert holders_told(fleet)[0].idle_since is None
+    rests(fleet, 0, minutes=20)
+    assert holders_told(fleet)[0].idle_since is not None
+    rests(fleet, 0, minutes=20, anew=False)
+    assert holders_told(fleet)[0].idle_since is None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 
+import pseudo_language
 import pytest
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
+from fleet_contracts.language import speaking
 from fleet_contracts.reasons import Reason
 from fleet_hub import options
 
@@ -103,6 +105,7 @@ def test_a_starting_link_must_come_from_our_own_pages(
         ({"profile": 3}, Reason.INVALID_REQUEST),
         ({"profile": "cpu", "class": ["small"]}, Reason.INVALID_REQUEST),
         ({"profile": "cpu", "gpus": 8}, Reason.OPTION_UNKNOWN),
+        ({"profile": "cpu", "files": "move"}, Reason.INVALID_REQUEST),
     ],
 )
 def test_each_structural_fault_has_a_code_and_a_sentence(
@@ -113,6 +116,22 @@ def test_each_structural_fault_has_a_code_and_a_sentence(
     assert fault is not None
     assert fault.reason is reason
     assert options.fault_sentence(fault).endswith(".")
+    with speaking(pseudo_language.language()):
+        told = options.fault_sentence(fault)
+    assert pseudo_language.literals([told]) == []
+
+
+def test_a_refusal_names_what_can_be_written() -> None:
+    """Whoever mistypes an option or a way with files reads which ones there are."""
+    fault = options.structural_fault({"profile": "cpu", "file": "copy"})
+    assert fault is not None
+    assert "profile, class and files alone" in options.fault_sentence(fault)
+    fault = options.structural_fault({"profile": "cpu", "files": "move"})
+    assert fault is not None
+    assert "one of: copy, fresh" in options.fault_sentence(fault)
+    for way in (*options.WAYS_WITH_FILES, None):
+        chosen = {"profile": "cpu", "files": way}
+        assert options.structural_fault(chosen) is None
 
 
 def test_a_profile_with_a_class_has_no_structural_fault() -> None:

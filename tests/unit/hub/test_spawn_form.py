@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
+from fleet_contracts.changes import Change, ChangeKind
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_hub.admission import Offer, Offers
+from fleet_hub.admission import Offer, Offers, WayOut
 from fleet_hub.pages.form import cards_of, holdings, render_form, state_of
 
 
@@ -79,7 +80,7 @@ def test_the_four_kinds_of_no_look_different(offer: Offer, state: str) -> None:
         ),
         (
             an_offer(accelerator="cuda", devices=2, limit_seconds=7200),
-            "2 cores, 4 GiB memory, 2 NVIDIA GPUs, for at most 2 h 0 min",
+            "2 cores, 4 GiB memory, 2 NVIDIA GPUs, for at most 2 h",
         ),
         (an_offer(accelerator="mps"), "2 cores, 4 GiB memory, the Apple GPU"),
     ],
@@ -165,3 +166,121 @@ def test_a_user_who_may_start_nothing_is_told_in_one_sentence() -> None:
 def test_an_empty_catalog_is_said() -> None:
     """A fleet without profiles is the admin's to fill."""
     assert "no profile to choose from" in form().text
+
+
+def test_a_card_says_the_least_that_would_have_to_change() -> None:
+    """After the reason, in the catalog's own units, with how many machines."""
+    change = Change(
+        kind=ChangeKind.DEVICE_MEMORY,
+        requested="40G",
+        instead="20G",
+        machines=4,
+        free_now=1,
+    )
+    (card,) = cards_of(offers(not_startable(Reason.GPU_BUSY, change=change)))
+    assert card.shown.sentence == (
+        "Because. With 20 GiB of device memory instead of 40 GiB: 4 machines, "
+        "1 free now."
+    )
+
+
+def test_each_card_leads_to_every_machines_answer() -> None:
+    """In a new tab, so that the choice is not lost; named for who cannot see it."""
+    page = form(an_offer(), why_url="/services/fleet/why")
+    (link,) = page.select(".fleet-state a")
+    assert link["href"] == "/services/fleet/why?profile=cpu"
+    assert link["rel"] == ["noopener"]
+    assert "Cpu" in link["aria-label"]
+    named = form(an_offer(), why_url="/why", server="a b&c")
+    (link,) = named.select(".fleet-state a")
+    assert link["href"] == "/why?profile=cpu&server=a%20b%26c"
+    assert not form(an_offer()).select(".fleet-state a")
+
+
+def test_how_many_wait_already_is_told() -> None:
+    """A number says more than "busy"."""
+    page = form(not_startable(Reason.CPU_BUSY, waiting=3))
+    assert "3 waiting" in page.select_one(".fleet-state").text
+
+
+def test_the_holder_s_end_is_told_beside_the_state() -> None:
+    """Who waits can decide whether to."""
+    page = form(
+        an_offer(
+            startable=False,
+            explanation=Explanation(reason=Reason.METAL_BUSY, machine="mac-07"),
+            headline="On mac-07, the Mac's GPU is taken; held by somebody else until "
+            "14:12 UTC at the latest.",
+        )
+    )
+    assert "until 14:12 UTC at the latest" in page.select_one(".fleet-state").text
+
+
+@pytest.mark.parametrize(("count", "has_search"), [(3, False), (200, True)])
+def test_many_profiles_can_be_searched(count: int, has_search: bool) -> None:
+    """Few need no search; it is hidden until a script is there to do it."""
+    page = form(*(an_offer(profile=f"p{number}") for number in range(count)))
+    search = page.select_one("#fleet-search")
+    assert (search is not None) is has_search
+    if search is not None:
+        assert search.has_attr("hidden")
+    assert len(page.select("[data-fleet-card]")) == count
+
+
+def test_a_hostile_title_stays_text() -> None:
+    """The catalog's words come from people, too."""
+    page = form(an_offer(title="<script>alert(1)</script>", description='"><b>x'))
+    assert page.select_one(".fleet-title").text == "<script>alert(1)</script>"
+    assert page.select_one(".fleet-description b") is None
+
+
+def test_a_choice_that_cannot_run_beside_the_files_offers_its_ways_out() -> None:
+    """The old class, or an empty folder that has to be asked for: never silently."""
+    gpu = not_startable(
+        Reason.DATA_NOT_LOCAL,
+        choosable=False,
+        class_name="gpu",
+        ways_out=(
+            WayOut(kind="keep_class", class_name="small", machine="cpu-box"),
+            WayOut(kind="fresh_folder", class_name="gpu", machine="gpu-box"),
+        ),
+        no_copy=Explanation(reason=Reason.AGENT_TOO_OLD, machine="cpu-box"),
+    )
+    page = form(an_offer(), gpu)
+    option = page.select_one("option[value=gpu]")
+    assert not option.has_attr("disabled")
+    assert option["data-fleet-word"] == "Not beside your files"
+    assert option["data-fleet-sentence"] == (
+        "Because. Keep Small on cpu-box, beside your files, or begin with an empty "
+        "folder on gpu-box (choose it below); your files stay. Your files cannot be "
+        "copied: on cpu-box, its agent is too old for this controller."
+    )
+    box = page.select_one("input[name=files][value=fresh]")
+    assert not box.has_attr("checked")
+    assert page.select_one("input[name=files][value='']").has_attr("checked")
+    assert page.select_one("input[name=files][value=copy]") is None
+    assert form(an_offer()).select_one("input[name=files]") is None
+
+
+def test_files_that_can_be_copied_come_with_that_wish_too() -> None:
+    """One of three, without any script; what nobody chose does nothing."""
+    gpu = not_startable(
+        Reason.DATA_NOT_LOCAL,
+        choosable=False,
+        class_name="gpu",
+        ways_out=(
+            WayOut(kind="copy_files", class_name="gpu", machine="gpu-box"),
+            WayOut(kind="fresh_folder", class_name="gpu"),
+        ),
+    )
+    page = form(an_offer(), gpu)
+    told = page.select_one("option[value=gpu]")["data-fleet-sentence"]
+    assert told == (
+        "Because. Begin with a copy of your files on gpu-box (choose it below), or "
+        "begin with an empty folder (choose it below); your files stay."
+    )
+    values = [radio["value"] for radio in page.select("input[name=files]")]
+    assert values == ["", "copy", "fresh"]
+    assert all(
+        page.select(f"label[for={r['id']}]") for r in page.select("[name=files]")
+    )

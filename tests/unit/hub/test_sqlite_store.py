@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 import subprocess
@@ -9,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from fleet_builders import a_record, some_secrets
+from fleet_builders import a_record, an_entry, some_secrets
 
+from fleet_hub.adapters import store_file
+from fleet_hub.adapters.codec import AUDIT
 from fleet_hub.adapters.sqlite_store import SqliteStore
 from fleet_hub.controller.errors import (
     StoreLockedError,
@@ -28,6 +31,14 @@ store = SqliteStore.open(Path(sys.argv[1]))
 print("open", flush=True)
 sys.stdin.read()
 """
+
+
+def test_an_entry_of_before_reasons_were_kept_is_still_read() -> None:
+    """It has none."""
+    kept = an_entry(detail="for ada")
+    row = json.loads(AUDIT.encode(kept))
+    assert row.pop("why") == ""
+    assert AUDIT.decode(json.dumps(row)) == kept
 
 
 def test_a_second_writer_is_refused_and_told_who_writes(tmp_path: Path) -> None:
@@ -108,6 +119,28 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         SqliteStore.open(path)
 
 
+def test_a_store_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """What it held stays, and it has room for codes and an audit log from then on."""
+    path = tmp_path / "store.sqlite"
+    store = SqliteStore.open(path)
+    store.commit(Change(workloads={"w1": a_record()}))
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            "DROP TABLE codes; DROP TABLE audit; DROP TABLE usage;"
+            " DROP TABLE spans;"
+            " PRAGMA user_version=1;"
+        )
+    connection.close()
+    store = SqliteStore.open(path)
+    store.commit(Change(audit=[an_entry()]))
+    try:
+        assert store.load().workloads == (a_record(),)
+        assert len(store.audit()) == 1
+    finally:
+        store.close()
+
+
 def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     """A kill between making the file and its tables loses nothing."""
     path = tmp_path / "store.sqlite"
@@ -157,5 +190,36 @@ def test_a_full_disk_fails_the_change_and_keeps_the_store(tmp_path: Path) -> Non
             store.commit(Change(workloads=many))
         store._connection.execute("PRAGMA max_page_count=1000000")
         store.commit(Change(workloads=many))
+    finally:
+        store.close()
+
+
+def test_a_commit_leaves_the_database_alone_until_there_is_time(
+    tmp_path: Path,
+) -> None:
+    """Only ``write_back`` moves what was committed out of the log, however much it is."""
+    path = tmp_path / "store.sqlite"
+    store = SqliteStore.open(path)
+    try:
+        store.tidy()
+        before = path.read_bytes()
+        records = [
+            a_record(f"w{number}", server_id=number, attempt="x" * 3000)
+            for number in range(1500)
+        ]
+        store.commit(Change(workloads={record.id: record for record in records}))
+        assert path.read_bytes() == before
+        store.write_back()
+        assert b"w1499" in path.read_bytes()
+    finally:
+        store.close()
+
+
+def test_the_log_of_a_store_that_is_never_idle_has_an_end(tmp_path: Path) -> None:
+    """A commit writes back itself before the log fills the disk."""
+    store = SqliteStore.open(tmp_path / "store.sqlite")
+    try:
+        (pages,) = store._connection.execute("PRAGMA wal_autocheckpoint").fetchone()
+        assert pages == store_file.LOG_PAGES
     finally:
         store.close()

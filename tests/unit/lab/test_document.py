@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
+from fleet_contracts.allocations import Phase, State
+from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_contracts.timeline import (
+    LikelyStart,
+    Limits,
+    Progress,
+    Timeline,
+    TimelineEvent,
+    TimelineKind,
+)
 from fleet_lab.document import (
     MAX_EVENTS,
     NotUnderstoodError,
@@ -15,6 +26,9 @@ from fleet_lab.document import (
     merge,
     read_timeline,
 )
+
+
+NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
 
 def an_event(seq: int, **more: Any) -> dict[str, Any]:
@@ -65,6 +79,75 @@ def test_fields_without_a_name_here_are_dropped() -> None:
     assert "TOKEN" not in text
     assert read(timeline)["events"][0]["explanation"]["reason"] == "gpu_busy"
     assert read(timeline)["limits"]["memory_bytes"] == 1
+
+
+def test_whatever_a_timeline_has_arrives() -> None:
+    """No field of the contract is dropped on the way, at any depth."""
+    holder = Holder(
+        workload="w0",
+        owner="grace",
+        title="GPU large",
+        amount=1,
+        since=NOON,
+        ends_by=NOON,
+        idle_since=NOON,
+    )
+    explanation = Explanation(
+        reason=Reason.GPU_BUSY,
+        machine="gpu-17",
+        subject="a100",
+        requested=1,
+        capacity=8,
+        free=0,
+        unit="devices",
+        position=2,
+        holders=(holder,),
+        detail="a detail",
+    )
+    whole = Timeline(
+        as_of=NOON,
+        workload="w1",
+        generation=1,
+        user="ada",
+        server="",
+        profile="gpu",
+        profile_title="GPU",
+        profile_version="3",
+        **{"class": "gpu-large"},
+        machine="gpu-17",
+        state=State.QUEUED,
+        phase=Phase.WAITING,
+        position=2,
+        parked=True,
+        headline="2 ahead of you.",
+        explanation=explanation,
+        limits=Limits(
+            starts_by=NOON,
+            likely=LikelyStart(early=NOON, late=NOON, samples=40),
+            longer_than_usual=True,
+            cpu_milli=1000,
+            memory_bytes=1024,
+            devices=1,
+            metal_reserved=True,
+            ends_at=NOON,
+        ),
+        events=(
+            TimelineEvent(
+                seq=1,
+                generation=1,
+                at=NOON,
+                kind=TimelineKind.PROGRESS,
+                state=State.QUEUED,
+                machine="gpu-17",
+                explanation=explanation,
+                progress=Progress(step="install_packages", done=1, total=2),
+            ),
+        ),
+        truncated=True,
+    )
+    sent = whole.model_dump(mode="json", by_alias=True)
+
+    assert read(sent) == sent
 
 
 def test_long_texts_are_cut() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +23,14 @@ def _load(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "name", ["generate_contract", "generate_phrases", "generate_corpus"]
+    "name",
+    [
+        "generate_contract",
+        "generate_phrases",
+        "generate_corpus",
+        "generate_timelines",
+        "generate_words",
+    ],
 )
 def test_the_front_end_speaks_of_the_contracts_as_they_are(name: str) -> None:
     """What the script would write now is what the file says; run it if this fails."""
@@ -38,3 +46,25 @@ def test_every_field_of_a_timeline_may_be_absent_or_null() -> None:
     assert "  position?: number | null;" in written
     assert "  limits?: ILimits | null;" in written
     assert "  seq: number;" in written
+
+
+def test_a_translation_becomes_what_jupyterlab_reads(tmp_path: Path) -> None:
+    """With a dash in its name and its plurals; what is doubtful stays English."""
+    path = tmp_path / "pt_BR" / "LC_MESSAGES" / "fleet_lab.po"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=utf-8\\n"\n'
+        '"Plural-Forms: nplurals=2; plural=(n > 1);\\n"\n\n'
+        'msgid "Ready"\nmsgstr "Pronto"\n\nmsgid "Stopped"\nmsgstr ""\n\n'
+        '#, fuzzy\nmsgid "Failed"\nmsgstr "?"\n\n'
+        'msgid "%1 core"\nmsgid_plural "%1 cores"\n'
+        'msgstr[0] "%1 nucleo"\nmsgstr[1] "%1 nucleos"\n'
+    )
+    document = json.loads(_load("generate_words").compiled(path))
+
+    assert document.pop("") == {
+        "domain": "fleet_lab",
+        "language": "pt-BR",
+        "plural_forms": "nplurals=2; plural=(n > 1);",
+    }
+    assert document == {"Ready": ["Pronto"], "%1 core": ["%1 nucleo", "%1 nucleos"]}

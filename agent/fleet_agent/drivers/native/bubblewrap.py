@@ -11,16 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from fleet_agent.drivers.common.accounts import Account
 from fleet_agent.drivers.native.sandbox import (
     Access,
-    Account,
     Mount,
     SandboxPlan,
 )
-
-
-OLDEST = (0, 8)
-"""The first version that can forbid further user namespaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

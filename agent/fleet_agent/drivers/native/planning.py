@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from fleet_agent.drivers.base import DriverError
+from fleet_agent.drivers.common.accounts import HOME, Account
+from fleet_agent.drivers.common.listening import Addresses, at_address
+from fleet_agent.drivers.common.variables import is_the_drivers, service_url
 from fleet_agent.drivers.native import inside
 from fleet_agent.drivers.native.environments.store import Environment
 from fleet_agent.drivers.native.host import SYSTEM_PATH
-from fleet_agent.drivers.native.listening import Addresses, at_address
 from fleet_agent.drivers.native.runs import RunFolder
 from fleet_agent.drivers.native.sandbox import (
     BOOT,
     ENVIRONMENT,
-    HOME,
     TEMPORARY,
     Access,
-    Account,
     Link,
     Mount,
     SandboxPlan,
 )
-from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import WorkloadSpec
 
 
@@ -40,12 +36,6 @@ _COMMAND = (
         "from fleet_agent.drivers.native.inside.bootstrap import main; main()"
     ),
 )
-_OWN = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|PYTHON.*|LD_.*|VIRTUAL_ENV|CONDA_.*"
-    r"|XDG_.*|JUPYTER_PATH|JUPYTER_.*_DIR|CUDA_VISIBLE_DEVICES"
-    r"|JUPYTERHUB_SINGLEUSER_(APP|EXTENSION)"
-)
-"""Variables that only the driver sets: whoever else did meant another machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +108,9 @@ def launch_environment(
     given = {
         name: value
         for name, value in {**extra, **spec.environment}.items()
-        if not _OWN.fullmatch(name)
+        if not is_the_drivers(name)
     }
-    url = _service_url(spec)
+    url = service_url(spec)
     return {
         **given,
         "JUPYTERHUB_SERVICE_URL": at_address(url, addresses.bind or "0.0.0.0", port),  # noqa: S104 - asked for
@@ -128,27 +118,6 @@ def launch_environment(
         "JUPYTERHUB_USER": spec.owner,
         "CUDA_VISIBLE_DEVICES": ",".join(spec.resources.devices),
     }
-
-
-def prefix(spec: WorkloadSpec) -> str:
-    """Return the path below which *spec*'s server answers, with slashes around it.
-
-    Raises:
-        DriverError: the address that the Hub gave is missing.
-    """
-    path = urlsplit(_service_url(spec)).path
-    return path if path.endswith("/") else f"{path}/"
-
-
-def _service_url(spec: WorkloadSpec) -> str:
-    url = spec.environment.get("JUPYTERHUB_SERVICE_URL", "")
-    if urlsplit(url).scheme != "http":
-        raise DriverError(
-            Reason.START_FAILED,
-            "the launch has no http JUPYTERHUB_SERVICE_URL",
-            detail="The Hub did not say under which address the server is to answer.",
-        )
-    return url
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -14,7 +14,7 @@ from fleet_agent.drivers.native.processes import (
     identify,
     pid_namespace,
 )
-from fleet_agent.drivers.native.runs import RunFolder
+from fleet_agent.drivers.native.runs import RunFolder, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,19 @@ def _find(folder: RunFolder) -> tuple[ProcessId | None, ProcessId | None]:
             supervisor = identify(pid)
         elif status.child_pid in (None, pid):
             first = identify(pid)
-    return supervisor, first
+    return supervisor, first or _named_by(status)
+
+
+def _named_by(status: Status) -> ProcessId | None:
+    """Return the first process of the namespace that the sandbox tool wrote down.
+
+    The arguments of what was kept ready name the folder that it had before this one.
+    """
+    if status.child_pid is None or status.pid_namespace is None:
+        return None
+    if pid_namespace(status.child_pid) != status.pid_namespace:
+        return None
+    return identify(status.child_pid)
 
 
 def _mentions(process: Path, mark: bytes) -> bool:

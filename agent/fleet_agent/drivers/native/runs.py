@@ -11,13 +11,13 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet_agent.drivers.native.sandbox import Account
+from fleet_agent.drivers.common.accounts import Account
+from fleet_agent.drivers.common.trees import remove_tree
 
 
 _TAIL_BYTES = 16 * 1024
@@ -63,6 +63,11 @@ class RunFolder:
         return self.path / "status.json"
 
     @property
+    def profile(self) -> Path:
+        """What a Mac's sandbox lets the workload do."""
+        return self.path / "sandbox.sb"
+
+    @property
     def passwd(self) -> Path:
         """The account file of the workload."""
         return self.path / "passwd"
@@ -90,6 +95,19 @@ class RunFolder:
         except FileNotFoundError:
             return ""
 
+    @property
+    def groups(self) -> tuple[Path, ...]:
+        """The control groups that were made for it, if any."""
+        try:
+            told = json.loads((self.path / "groups").read_text())
+        except (FileNotFoundError, ValueError):
+            return ()
+        return tuple(Path(place) for place in told)
+
+    def write_groups(self, places: Sequence[Path]) -> None:
+        """Remember which control groups are made for it."""
+        (self.path / "groups").write_text(json.dumps([str(each) for each in places]))
+
     def make(self, account: Account, environment: str) -> None:
         """Make the folder for a workload of *account* that runs from *environment*."""
         self.path.mkdir(mode=0o700, parents=True)
@@ -106,7 +124,7 @@ class RunFolder:
 
     def remove(self) -> None:
         """Remove all of it; symbolic links are never followed."""
-        shutil.rmtree(self.path, onerror=_open_and_try_again)
+        remove_tree(self.path)
 
     def read_status(self) -> Status:
         """Return what is known from the status file."""
@@ -130,21 +148,3 @@ class RunFolder:
                 return file.read().decode(errors="replace")
         except FileNotFoundError:
             return ""
-
-
-def _open_and_try_again(
-    function: Callable[..., Any], path: str, information: Any
-) -> None:
-    """Remove what a workload made unreadable in its temp; gone already is fine."""
-    if isinstance(information[1], FileNotFoundError):
-        return
-    parent = os.path.dirname(path)  # noqa: PTH120 - as shutil gives it
-    for folder in (parent, path):
-        with contextlib.suppress(OSError):
-            if os.path.isdir(folder) and not os.path.islink(folder):  # noqa: PTH112, PTH114 - as above
-                os.chmod(folder, 0o700)  # noqa: PTH101 - as above
-    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114 - as above
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # noqa: PTH108 - as above

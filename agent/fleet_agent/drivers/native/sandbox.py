@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fleet_agent.drivers.common.accounts import Account
 
-HOME = "/home/jovyan"
-"""The notebook folder, at the same path for everybody: what a user installs there names
-its own path, and outlives renames."""
+
 ENVIRONMENT = "/opt/fleet/environment"
 BOOT = "/opt/fleet/boot"
 TEMPORARY = "/tmp"  # noqa: S108 - a private folder is mounted there
@@ -41,26 +40,6 @@ class Link:
 
     path: str
     to: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """The unprivileged user that a workload runs as."""
-
-    uid: int
-    gid: int
-    name: str
-
-    def passwd(self) -> str:
-        """Return the whole /etc/passwd inside."""
-        return (
-            f"{self.name}:x:{self.uid}:{self.gid}::{HOME}:/bin/bash\n"
-            "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-        )
-
-    def group(self) -> str:
-        """Return the whole /etc/group inside."""
-        return f"{self.name}:x:{self.gid}:\nnogroup:x:65534:\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

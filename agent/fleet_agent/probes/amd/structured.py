@@ -79,15 +79,19 @@ def _amd_smi_device(card: Mapping[str, Any]) -> AcceleratorDevice:
     asic, board, bus, driver = (
         _section(card, name) for name in ("asic", "board", "bus", "driver")
     )
-    index = card.get("gpu")
     return amd_device(
-        index=index if isinstance(index, int) and 0 <= index < 10**4 else None,
+        index=_index(card.get("gpu")),
         name=card_name(asic.get("market_name")) or card_name(board.get("product_name")),
         memory_mib=_vram(_section(card, "vram").get("size")),
         architecture=target(asic.get("target_graphics_version")),
         driver_version=version(driver.get("version") or driver.get("driver_version")),
         pci_bus_id=known(bus.get("bdf") or card.get("bdf")),
     )
+
+
+def _index(value: Any) -> int | None:
+    number = re.fullmatch(r"\d{1,4}", str(value))
+    return int(number[0]) if number else None
 
 
 def _section(card: Mapping[str, Any], name: str) -> Mapping[str, Any]:

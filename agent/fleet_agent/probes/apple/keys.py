@@ -61,7 +61,8 @@ def uname_facts(stdout: str) -> dict[str, str | bool | None]:
         None,
     )
     return {
-        "system": words[0].lower() if words else None,
+        # `uname -m` alone names no system; what else is known decides about it.
+        "system": words[0].lower() if words and words[0] != machine else None,
         "machine": known(machine),
         "arm_kernel": bool(re.search(r"ARM64|_arm64e?\b", stdout)) or None,
     }

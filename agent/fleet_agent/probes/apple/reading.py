@@ -104,7 +104,10 @@ def _sysctl(result: ToolResult, mac: Mac) -> Answer:
     brand = values.get("machdep.cpu.brand_string")
     arm = values.get("hw.optional.arm64")
     virtual = values.get("kern.hv_vmm_present") == "1" or "(Virtual)" in (brand or "")
-    apple = True if arm == "1" or (brand or "").startswith("Apple ") else None
+    # Only Apple Silicon translates: a process under Rosetta runs on nothing else.
+    translated = values.get("sysctl.proc_translated") == "1"
+    own = arm == "1" or translated or (brand or "").startswith("Apple ")
+    apple = True if own else None
     mac = mac.told(apple_silicon=apple, virtual=virtual)
     limit = positive(values.get("iogpu.wired_limit_mb"))
     if missing:
@@ -152,10 +155,11 @@ def _ioreg(result: ToolResult, mac: Mac) -> Answer:
         if name != key and count is not None:
             facts["gpu_cores" if name == "gpu" else f"{name}_cores"] = count
     status = ProbeStatus.OK if values else ProbeStatus.UNPARSEABLE
+    unread = "not_understood" if result.stdout.strip() else "empty_output"
     return _answer(
         mac,
         status,
-        "ok" if values else "not_understood",
+        "ok" if values else unread,
         warnings=warnings,
         facts=facts,
     )
@@ -163,11 +167,15 @@ def _ioreg(result: ToolResult, mac: Mac) -> Answer:
 
 def _uname(result: ToolResult, mac: Mac) -> Answer:
     said = uname_facts(result.stdout)
-    if said["system"] is None:
+    if said["system"] is None and said["machine"] is None:
         return _answer(mac, ProbeStatus.UNPARSEABLE, "empty_output")
-    if said["system"] != "darwin":
+    if said["system"] != "darwin" and (said["system"] or mac.os != "darwin"):
         # Metal exists on macOS alone, whatever the processor below.
-        mac = Mac(apple_silicon=False, virtual=mac.virtual, os=str(said["system"]))
+        mac = Mac(
+            apple_silicon=False,
+            virtual=mac.virtual,
+            os=str(said["system"]) if said["system"] else mac.os,
+        )
         return _answer(mac, ProbeStatus.OK, "ok")
     apple = True if said["machine"] == "arm64" or said["arm_kernel"] else None
     mac = mac.told(apple_silicon=apple, virtual=None)

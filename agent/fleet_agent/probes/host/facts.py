@@ -144,6 +144,7 @@ def _mac(
     told = "kern.hv_vmm_present" in mac or brand is not None
     return {
         "os_version": sources.fact(_text(readings.get("mac_version")), "sw_vers"),
+        "os_build": sources.fact(_text(mac.get("kern.osversion")), "sysctl"),
         "architecture": sources.fact("arm64" if arm else own, "sysctl"),
         "translated": sources.fact(arm and own != "arm64", "sysctl"),
         "apple_silicon": sources.fact(arm, "sysctl"),

@@ -20,6 +20,7 @@ SYSCTL_KEYS: Final = (
     "hw.optional.arm64",
     "kern.hv_vmm_present",
     "iogpu.wired_limit_mb",
+    "kern.osversion",
 )
 _SYSCTL_PLACES: Final = ("/usr/sbin/sysctl",)
 

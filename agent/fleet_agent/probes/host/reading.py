@@ -29,6 +29,7 @@ _SOURCES: Final = re.compile(
     r"nproc|_NPROCESSORS_ONLN|cpu\.max|memory\.max|cpu\.cfs_quota_us|cpu\.cfs_period_us"
     r"|memory\.limit_in_bytes"
 )
+_TOTAL: Final = re.compile(r"\bsvmem\(total=(\d+)")
 _COUNTERS: Final = ("nproc", "_NPROCESSORS_ONLN")
 _TWO_NUMBERS: Final = re.compile(r"(max|-?\d+) \d+")
 
@@ -79,8 +80,7 @@ def _cgroup(result: ToolResult) -> Answer:
     if limit is not None:
         facts["memory_limit_bytes"] = limit
     if not values:
-        reason = "not_understood" if result.stdout.strip() else "empty_output"
-        return failed(ProbeStatus.UNPARSEABLE, reason)
+        return _unread(result)
     reason = "cpu_quota" if quota is not None else "memory_limit" if limit else "ok"
     return Answer(status=ProbeStatus.OK, reason=reason, facts=facts)
 
@@ -100,10 +100,11 @@ def _labelled(result: ToolResult) -> dict[str, str]:
 
 
 def _psutil(result: ToolResult) -> Answer:
-    amounts = [amount for line in lines(result.stdout) if (amount := positive(line))]
+    # The bare number, or the whole tuple as Python prints it.
+    told = _TOTAL.findall(result.stdout) or lines(result.stdout)
+    amounts = [amount for text in told if (amount := positive(text))]
     if len(amounts) != 1:
-        reason = "not_understood" if result.stdout.strip() else "empty_output"
-        return failed(ProbeStatus.UNPARSEABLE, reason)
+        return _unread(result)
     seen = amounts[0]
     if "cpu_count" in " ".join(result.argv):
         return Answer(status=ProbeStatus.OK, facts={"cpu_visible": seen})
@@ -119,6 +120,14 @@ def _psutil(result: ToolResult) -> Answer:
     )
 
 
+def _unread(result: ToolResult) -> Answer:
+    """Judge an output that holds nothing we know."""
+    if result.exit_code not in (None, 0):
+        return failed(ProbeStatus.TOOL_ERROR, "tool_failed")
+    told = bool(result.stdout.strip())
+    return failed(ProbeStatus.UNPARSEABLE, "not_understood" if told else "empty_output")
+
+
 def _cpuinfo(result: ToolResult) -> Answer:
     told = lines(result.stdout)
     named = [
@@ -128,9 +137,7 @@ def _cpuinfo(result: ToolResult) -> Answer:
     ]
     name = known(named[0] if named else told[0] if len(told) == 1 else None)
     if name is None:
-        return failed(
-            ProbeStatus.UNPARSEABLE, "not_understood" if told else "empty_output"
-        )
+        return _unread(result)
     emulated = is_emulated(name)
     return Answer(
         status=ProbeStatus.OK,

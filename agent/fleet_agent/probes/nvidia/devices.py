@@ -72,7 +72,7 @@ def _value(row: dict[str, Cell], field: str) -> str | None:
 
 
 def _mig(cell: Cell | None) -> bool | None:
-    if cell is None:
+    if cell is None or cell.broken or cell.uncertain:
         return None
     # Unknown here means that the board offers no MIG.
     return cell.value is not None and cell.value.lower() in ("enabled", "active")

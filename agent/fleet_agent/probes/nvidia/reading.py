@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fleet_agent.probes.answers import Answer
 from fleet_agent.probes.faults import process_fault
@@ -65,12 +66,15 @@ def _query(result: ToolResult) -> Answer | None:
 
 def _for_people(result: ToolResult) -> Answer | None:
     """Read an output that was made for people, by its shape."""
-    return (
+    answer = (
         read_listing(result.stdout)
         or read_xml(result.stdout)
         or read_log(result.stdout)
         or read_table_drawing(result.stdout)
     )
+    if answer is not None and _one_device(result.argv):
+        return replace(answer, devices_complete=False)
+    return answer
 
 
 def _answer(table: Table, result: ToolResult) -> Answer:

@@ -22,19 +22,21 @@ _TITLE: Final = re.compile(
     r"(?:\s+CUDA (?:UMD )?Version:\s*(?P<cuda>\S+))?\s*\|"
 )
 _FIRST: Final = re.compile(
-    r"\|\s{1,4}(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s*\|"
+    r"\|\s{1,4}(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!|WDDM|TCC|MCDM)\s*\|"
     r"\s*(?P<bus>\S+)\s+(?:On|Off|N/A|ERR!)\s*\|\s*\S+\s*\|"
 )
 _MEMORY: Final = re.compile(r"\|[^|]*\|\s*\S+\s*/\s*(?P<total>\d+)MiB\s*\|[^|]*\|")
 _NO_MEMORY: Final = re.compile(r"\|[^|]*\|\s*(Not Supported|N/A)[^|]*\|[^|]*\|")
 _MIG: Final = re.compile(r"\|\s*\|\s*\|\s*(?P<mig>\S+)\s*\|")
+# Further tables of the same drawing: their rows are slices and processes, no cards.
+_NEXT_TABLE: Final = re.compile(r"\|\s*(MIG devices|Processes|GPU topology)\b.*\|")
 _ROW_LINES: Final = 2
 _CUT: Final = "..."
 
 
 def read_table_drawing(text: str) -> Answer | None:
     """Return the devices of a drawn table, or None when it cannot be trusted."""
-    drawn = lines(text)
+    drawn = _first_table(lines(text))
     title = next((match for line in drawn if (match := _TITLE.fullmatch(line))), None)
     if title is None:
         return None
@@ -55,6 +57,11 @@ def read_table_drawing(text: str) -> Answer | None:
         return None
     found_all = tuple(devices)
     return conclude(found_all, note=missing, facts=mig_facts(found_all))
+
+
+def _first_table(drawn: list[str]) -> list[str]:
+    ends = (at for at, line in enumerate(drawn) if _NEXT_TABLE.fullmatch(line))
+    return drawn[: next(ends, len(drawn))]
 
 
 def _device(

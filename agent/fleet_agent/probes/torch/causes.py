@@ -27,7 +27,8 @@ _CAUSES: Final = tuple(
         (r"found no nvidia driver", "driver_not_found"),
         (r"no cuda-capable device|error 100\b|error 101\b", "no_cuda_device"),
         (r"failed to initiali[sz]e xpu", "xpu_init_failed"),
-        (r"hip error|hiperror|amdgpu\.ids", "hip_error"),
+        (r"hip error|hiperror", "hip_error"),
+        (r"mps backend is supported on macos", "mps_os_too_old"),
         (r"cuda initialization:|cuda unknown error|error 999\b", "cuda_init_failed"),
         (
             (
@@ -39,6 +40,17 @@ _CAUSES: Final = tuple(
     )
 )
 NOT_BUILT: Final = re.compile(r"torch not compiled with cuda enabled", re.IGNORECASE)
+NOT_BUILT_FOR_METAL: Final = re.compile(
+    r"not linked with support for mps|not compiled with mps", re.IGNORECASE
+)
+HIP_TRIED: Final = re.compile(r"\bhip error|\bhiperror", re.IGNORECASE)
+METAL_TOO_OLD: Final = re.compile(r"mps backend is supported on macos", re.IGNORECASE)
+NO_CUDA_DRIVER: Final = re.compile(
+    r"found no nvidia driver|driver on your system is too old"
+    r"|driver version is insufficient|no cuda-capable device",
+    re.IGNORECASE,
+)
+"""What only a build for CUDA says, and only where CUDA cannot be used at all."""
 MISSING: Final = re.compile(r"no module named ['\"]?torch['\"]?(\s|$)", re.IGNORECASE)
 CUDA_TRIED: Final = re.compile(
     r"cuda initialization:|cudagetdevicecount|cuda error|torch/cuda/__init__|error 80[2-4]",

@@ -127,13 +127,31 @@ def _take(facts: dict[str, Any], label: str, value: Any) -> None:
         if found:
             facts.setdefault("version", found[1])
         return
-    if plain == "cuda" and not isinstance(value, bool):
-        facts.setdefault("cuda_version", value if isinstance(value, str) else None)
+    if plain in _SHORT:
+        _take_short(facts, plain, value)
         return
     for subject, verb, name in _KEYS:
         if subject.search(plain) and verb.search(plain):
             facts.setdefault(name, _value(name, value))
             return
+
+
+_SHORT: Final = {
+    "cuda": ("cuda_version", "cuda_available"),
+    "hip": ("hip_version", None),
+    "rocm": ("hip_version", None),
+    "mps": (None, "mps_available"),
+}
+"""Labels of one word: a version or a yes says which question they answer."""
+
+
+def _take_short(facts: dict[str, Any], label: str, value: Any) -> None:
+    version, available = _SHORT[label]
+    answered = _FLAGS.get(str(value).strip().lower())
+    if answered is not None and available is not None:
+        facts.setdefault(available, answered)
+    elif answered is None and version is not None:
+        facts.setdefault(version, _value(version, value))
 
 
 def _value(name: str, value: Any) -> Any:

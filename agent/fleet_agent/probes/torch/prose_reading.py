@@ -10,9 +10,13 @@ from fleet_agent.probes.tools import ToolResult, ends
 from fleet_agent.probes.torch.answering import answering
 from fleet_agent.probes.torch.causes import (
     CUDA_TRIED,
+    HIP_TRIED,
     IMPORT_FAILED,
+    METAL_TOO_OLD,
     MISSING,
+    NO_CUDA_DRIVER,
     NOT_BUILT,
+    NOT_BUILT_FOR_METAL,
     TRACEBACK,
     cause,
 )
@@ -54,6 +58,13 @@ def read_other_probe(result: ToolResult) -> Answer:
     return answering(status, reason, torch, result, facts=facts, devices=devices)
 
 
+def read_broken_probe(result: ToolResult, broken: Answer) -> Answer:
+    """Judge a probe that crashed or hung: what it had printed by then stays said."""
+    said = read_prose(result.stdout, " ".join(result.argv))
+    torch = _prose_facts(said, "") if said else {}
+    return answering(broken.status, broken.reason, torch, result)
+
+
 def _is_rocm(said: Mapping[str, Any]) -> bool:
     targets = said.get("targets", ())
     properties = said.get("properties", ())
@@ -77,30 +88,36 @@ def _prose_facts(said: Mapping[str, Any], complaints: str) -> dict[str, Any]:
         )
     }
     torch["cuda_built"] = _cuda_built(said, complaints)
-    if (
-        torch["cuda_built"] is False
-        and torch["cuda_available"] is None
-        and (NOT_BUILT.search(complaints))
-    ):
-        torch["cuda_available"] = False
-    if torch["mps_available"] is True and torch["mps_built"] is None:
-        torch["mps_built"] = True
+    _take_refusals(torch, complaints)
     named = [name for name in ("gloo", "nccl") if said.get(name) is True]
     if "gloo" in said or "nccl" in said:
         torch["distributed_backends"] = tuple(named)
     # A failed operation is evidence; being available alone is none.
     failure = cause(complaints)
-    torch["cuda"] = (
-        False
-        if torch["cuda_available"] is False or (torch["cuda_available"] and failure)
-        else None
-    )
-    torch["mps"] = (
-        False
-        if torch["mps_available"] is False or (torch["mps_available"] and failure)
-        else None
-    )
+    for kind, tried in (("cuda", CUDA_TRIED.search(complaints)), ("mps", None)):
+        available = torch[f"{kind}_available"]
+        unusable = available is False or torch[f"{kind}_built"] is False
+        broken = failure and (available or tried)
+        torch[kind] = False if unusable or broken else None
     return torch
+
+
+def _take_refusals(torch: dict[str, Any], complaints: str) -> None:
+    """Add what an error says about the build and its back ends, where nothing else did."""
+    if NOT_BUILT.search(complaints) or NO_CUDA_DRIVER.search(complaints):
+        _fill(torch, cuda_available=False)
+    if NOT_BUILT_FOR_METAL.search(complaints):
+        _fill(torch, mps_built=False, mps_available=False)
+    elif METAL_TOO_OLD.search(complaints):
+        _fill(torch, mps_built=True, mps_available=False)
+    if torch["mps_available"] is True:
+        _fill(torch, mps_built=True)
+
+
+def _fill(torch: dict[str, Any], **facts: bool) -> None:
+    for name, value in facts.items():
+        if torch[name] is None:
+            torch[name] = value
 
 
 def _cuda_built(said: Mapping[str, Any], complaints: str) -> bool | None:
@@ -108,11 +125,13 @@ def _cuda_built(said: Mapping[str, Any], complaints: str) -> bool | None:
     targets = said.get("targets", ())
     stated_none = "cuda_version" in said and "hip_version" in said
     signs: tuple[tuple[Any, bool | None], ...] = (
-        (NOT_BUILT.search(complaints) or _is_rocm(said), False),
+        (NOT_BUILT.search(complaints) or HIP_TRIED.search(complaints), False),
+        (_is_rocm(said), False),
         (said.get("cuda_version"), True),
         (any(str(target).startswith("sm_") for target in targets), True),
         (said.get("properties") or "+cu" in str(said.get("version")), True),
-        (CUDA_TRIED.search(complaints) or said.get("cuda_available") is True, True),
+        (CUDA_TRIED.search(complaints) or NO_CUDA_DRIVER.search(complaints), True),
+        (said.get("cuda_available") is True, True),
         ("+cpu" in str(said.get("version")), False),
         (said.get("cuda_flag") is not None, flag(said.get("cuda_flag"))),
         (stated_none, False),
@@ -130,6 +149,8 @@ def _prose_verdict(
     complaints = ends(result.stderr)
     if NOT_BUILT.search(complaints):
         return ProbeStatus.OK, "framework_without_cuda"
+    if NOT_BUILT_FOR_METAL.search(complaints):
+        return ProbeStatus.OK, "framework_without_mps"
     known_cause = cause(complaints)
     if known_cause is not None:
         return ProbeStatus.OK_WITH_WARNINGS, known_cause

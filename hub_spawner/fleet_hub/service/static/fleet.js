@@ -1,116 +1,99 @@
-// Follows one workload's page: the server renders it, this patches what changed.
 "use strict";
 
+// Copies what another element says, where the browser lets it.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  if (!navigator.clipboard) continue;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const text = document.querySelector(button.dataset.copy).textContent;
+    const is = await navigator.clipboard.writeText(text).then(() => "done", () => "failed");
+    button.parentElement.querySelector("[role=status]").textContent = button.dataset[is];
+  });
+}
+
+// Reads a table again while somebody looks at it, and leaves it alone while it is worked in.
 (() => {
-  const live = document.getElementById("live");
-  if (!live) return;
+  const EVERY_MS = 10000;
+  const table = document.querySelector("[data-fresh]");
+  if (!table) return;
+  const says = (what) => {
+    const line = table.querySelector("[data-says]");
+    const text = line.dataset[what];
+    if (line.textContent !== text) line.textContent = text;
+  };
 
-  const OVER = new Set(["stopped", "failed", "refused"]);
-  const WAIT_SECONDS = 25;
-  const stale = document.getElementById("stale");
-  let etag = live.dataset.etag;
-  let heard = Date.now();
-  let failures = 0;
-  const wasReady = live.dataset.state === "ready";
-
-  const pause = (milliseconds) =>
-    new Promise((resolve) => setTimeout(resolve, milliseconds));
-
-  function showStale(text) {
-    stale.hidden = !text;
-    stale.textContent = text;
+  function isWorkedIn() {
+    const selection = document.getSelection();
+    return table.contains(document.activeElement)
+      || table.querySelector("details[open]") !== null
+      || (!selection.isCollapsed && selection.containsNode(table, true));
   }
 
-  // Rows are patched in place, so that focus and open details survive.
-  function patch(fresh) {
-    document.title = fresh.title;
-    for (const part of fresh.querySelectorAll("[data-part]")) {
-      const old = live.querySelector(`[data-part="${part.dataset.part}"]`);
-      if (!old) continue;
-      const open = old.querySelector("details[open]") !== null;
-      if (old.className !== part.className) old.className = part.className;
-      if (part.hasAttribute("aria-current")) old.setAttribute("aria-current", "step");
-      else old.removeAttribute("aria-current");
-      if (part.dataset.part === "headline") {
-        if (old.textContent !== part.textContent) old.textContent = part.textContent;
-      } else if (old.innerHTML !== part.innerHTML) {
-        old.replaceChildren(...part.childNodes);
-        const details = old.querySelector("details");
-        if (open && details) details.open = true;
-      }
-    }
-    const now = fresh.getElementById("live");
-    live.dataset.state = now.dataset.state;
-    live.dataset.server = now.dataset.server;
+  async function renew() {
+    if (document.visibilityState !== "visible") return;
+    if (isWorkedIn()) { says("held"); return; }
+    const headers = { "X-XSRFToken": table.dataset.xsrf };
+    const answer = await fetch(location.href, { headers, credentials: "same-origin" });
+    if (!answer.ok || answer.redirected) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.querySelector("[data-fresh]");
+    if (!fresh || isWorkedIn()) return;
+    table.dataset.xsrf = fresh.dataset.xsrf;
+    table.replaceChildren(...fresh.childNodes);
+    says("on");
   }
 
-  async function refresh() {
-    const answer = await fetch(location.href, { credentials: "same-origin" });
+  says("on");
+  // The next one may succeed; meanwhile the page says of when it is.
+  setInterval(() => renew().catch(() => undefined), EVERY_MS);
+})();
+
+// Follows one workload's page: the timeline draws itself, the buttons come anew.
+(() => {
+  const page = document.getElementById("live");
+  if (!page) return;
+  const headers = { "X-XSRFToken": page.dataset.xsrf };
+  const wasReady = page.dataset.state === "ready";
+
+  const live = new window.FleetTimeline.LiveTimeline({
+    element: document.getElementById("fleet-timeline"),
+    document: JSON.parse(document.getElementById("fleet-document").textContent),
+    catalogue: JSON.parse(document.getElementById("fleet-words").textContent),
+    isAnothers: page.dataset.own !== "yes",
+    url: page.dataset.timeline,
+    headers,
+    onState: (state) => {
+      void renew(state);
+    },
+    onGone: () => {
+      location.reload();
+    },
+  });
+
+  // What can be done depends on the state, and on who looks: the server knows.
+  async function renew(state) {
+    if (state === page.dataset.state) return;
+    const answer = await fetch(location.href, { headers, credentials: "same-origin" });
     if (!answer.ok || answer.redirected) {
       location.reload();
       return;
     }
-    const text = await answer.text();
-    patch(new DOMParser().parseFromString(text, "text/html"));
-    if (live.dataset.state === "ready" && !wasReady && live.dataset.own === "yes") {
-      location.assign(live.dataset.server);
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const now = fresh.getElementById("live");
+    Object.assign(page.dataset, now.dataset);
+    headers["X-XSRFToken"] = now.dataset.xsrf;
+    for (const part of fresh.querySelectorAll("[data-part]")) {
+      const old = page.querySelector(`[data-part="${part.dataset.part}"]`);
+      if (!old || old.innerHTML === part.innerHTML) continue;
+      const open = old.querySelector("details[open]") !== null;
+      old.replaceChildren(...part.childNodes);
+      const details = old.querySelector("details");
+      if (open && details) details.open = true;
+    }
+    if (now.dataset.state === "ready" && !wasReady && page.dataset.own === "yes") {
+      location.assign(now.dataset.server);
     }
   }
 
-  async function poll() {
-    const headers = etag ? { "If-None-Match": etag } : {};
-    const answer = await fetch(`${live.dataset.timeline}?wait=${WAIT_SECONDS}`, {
-      credentials: "same-origin",
-      cache: "no-store",
-      headers,
-    });
-    if (answer.status === 401 || answer.status === 403 || answer.status === 404) {
-      location.reload();
-      await pause(5000);
-      return;
-    }
-    if (answer.status !== 304 && !answer.ok) throw new Error(`${answer.status}`);
-    heard = Date.now();
-    failures = 0;
-    showStale("");
-    if (answer.status === 304) return;
-    etag = answer.headers.get("Etag");
-    await refresh();
-  }
-
-  async function follow() {
-    while (!OVER.has(live.dataset.state)) {
-      try {
-        await poll();
-      } catch {
-        failures += 1;
-        const seconds = Math.round((Date.now() - heard) / 1000);
-        showStale(
-          navigator.onLine
-            ? `Last heard ${seconds} s ago · trying again`
-            : "You are offline",
-        );
-        await pause(Math.min(10000, 500 * 2 ** failures));
-      }
-    }
-  }
-
-  function spoken(seconds) {
-    const whole = Math.floor(seconds);
-    if (whole < 60) return `${whole} s`;
-    const minutes = Math.floor(whole / 60);
-    if (minutes < 60) return `${minutes} min ${whole % 60} s`;
-    return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-  }
-
-  // Only the running step ticks, and only while somebody looks.
-  setInterval(() => {
-    if (document.visibilityState !== "visible") return;
-    for (const cell of live.querySelectorAll(".duration[data-seconds]")) {
-      cell.dataset.since ??= String(Date.now() - Number(cell.dataset.seconds) * 1000);
-      cell.textContent = spoken((Date.now() - Number(cell.dataset.since)) / 1000);
-    }
-  }, 1000);
-
-  void follow();
+  void live.follow();
 })();

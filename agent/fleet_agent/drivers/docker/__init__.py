@@ -1,0 +1,1 @@
+"""Runs notebooks in containers of this machine's own Docker engine."""

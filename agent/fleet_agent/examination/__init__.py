@@ -1,0 +1,1 @@
+"""Why does this computer run nothing?  One finding for each thing that must be so."""

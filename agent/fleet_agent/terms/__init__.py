@@ -1,0 +1,1 @@
+"""The terms on which a machine's owner lends it: amounts, hours, presence, power."""

@@ -1,0 +1,1 @@
+"""A Hub with a pretended fleet: placement, lines and explanations within a minute."""

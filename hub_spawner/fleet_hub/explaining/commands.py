@@ -1,0 +1,211 @@
+"""``jupyter-fleet explain``, ``queue`` and ``export``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from fleet_hub.command_places import add_data_dir, places_of
+from fleet_hub.errors import ConfigurationError
+
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from fleet_hub.explaining.document import Question
+    from fleet_hub.explaining.view import View
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands to the command line."""
+    explain = commands.add_parser(
+        "explain",
+        help="say why something waits, or whether somebody could start a profile now",
+        description="Say why a workload waits, or whether a user could start a profile "
+        "now, down to each machine, with the smallest change that would help.",
+    )
+    explain.add_argument("workload", nargs="?", help="a workload, such as queue shows")
+    explain.add_argument("--profile", help="ask about this profile instead")
+    explain.add_argument(
+        "--class",
+        dest="class_name",
+        metavar="CLASS",
+        help="its class (default: its first)",
+    )
+    explain.add_argument("--user", help="who would start it")
+    explain.add_argument(
+        "--group",
+        action="append",
+        dest="groups",
+        metavar="GROUP",
+        help="a group of the user; may be repeated (default: as last seen)",
+    )
+    explain.add_argument(
+        "--server",
+        help="the server that would be started, by name ('' is the default server): "
+        "it goes back to its files",
+    )
+    explain.add_argument(
+        "--page",
+        type=int,
+        default=1,
+        help="which forty of the machines to show, the nearest first (default: 1)",
+    )
+    _add_common(explain)
+    explain.set_defaults(command=_explain)
+    queue = commands.add_parser("queue", help="show who waits, in which order, and why")
+    _add_common(queue)
+    queue.set_defaults(command=_queue)
+    export = commands.add_parser(
+        "export",
+        help="write the whole state as JSON, without refs and tokens",
+        description="Write the whole state as JSON, from which explain and queue "
+        "answer elsewhere.  Refs are replaced by stand-ins, and no token or "
+        "environment is in it; names of users and machines are.",
+    )
+    export.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the file to write (default: standard output)",
+    )
+    add_data_dir(export)
+    export.set_defaults(command=_export)
+
+
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--state",
+        type=Path,
+        metavar="FILE",
+        help="answer from an exported state instead of the running controller",
+    )
+    command.add_argument("--json", action="store_true", help="print JSON, for programs")
+    add_data_dir(command)
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from fleet_hub.explaining.document import Answer  # noqa: PLC0415 - for this alone
+    from fleet_hub.explaining.prose import describe  # noqa: PLC0415 - as above
+    from fleet_hub.terminal import Style  # noqa: PLC0415 - as above
+
+    question = _question(arguments)
+    if arguments.state is not None:
+        from fleet_hub.explaining.answers import (  # noqa: PLC0415 - a whole engine
+            UnknownSubjectError,
+            answer,
+        )
+
+        try:
+            found = answer(_view(arguments.state), question)
+        except UnknownSubjectError as error:
+            raise ConfigurationError(str(error)) from error
+    else:
+        told = _ask(arguments, f"explain?{_query(question)}")
+        found = Answer.model_validate_json(told)
+    _print(found, describe(found, Style.of()), as_json=arguments.json)
+    return 0
+
+
+def _queue(arguments: argparse.Namespace) -> int:
+    from fleet_hub.explaining.document import (  # noqa: PLC0415 - for this alone
+        LineDocument,
+    )
+    from fleet_hub.explaining.prose import describe_line  # noqa: PLC0415 - as above
+    from fleet_hub.terminal import Style  # noqa: PLC0415 - as above
+
+    if arguments.state is not None:
+        from fleet_hub.explaining.answers import line  # noqa: PLC0415 - a whole engine
+
+        found = line(_view(arguments.state))
+    else:
+        found = LineDocument.model_validate_json(_ask(arguments, "queue"))
+    _print(found, describe_line(found, Style.of()), as_json=arguments.json)
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from fleet_hub.places import write_private  # noqa: PLC0415 - for this alone
+
+    content = json.dumps(json.loads(_ask(arguments, "export")), indent=2) + "\n"
+    if arguments.output is None:
+        sys.stdout.write(content)
+        return 0
+    try:
+        write_private(arguments.output.absolute(), content)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{arguments.output} cannot be written: {error.strerror}"
+        ) from error
+    sys.stderr.write(f"{arguments.output}: the state, without refs and tokens.\n")
+    return 0
+
+
+def _question(arguments: argparse.Namespace) -> Question:
+    """Return what the arguments ask.
+
+    Raises:
+        ConfigurationError: they ask nothing, or two things.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - for this alone
+
+    from fleet_hub.explaining.document import Question  # noqa: PLC0415 - as above
+
+    if (arguments.workload is None) == (arguments.profile is None):
+        raise ConfigurationError(
+            "name a workload (see jupyter-fleet queue), or --profile and --user"
+        )
+    if arguments.profile is not None and not arguments.user:
+        raise ConfigurationError("say with --user who would start it")
+    try:
+        return Question.model_validate(
+            {
+                "workload": arguments.workload,
+                "profile": arguments.profile,
+                "class": arguments.class_name,
+                "user": arguments.user,
+                "groups": arguments.groups,
+                "server": arguments.server,
+                "page": arguments.page,
+            }
+        )
+    except ValidationError as error:
+        names = sorted({str(fault["loc"][0]) for fault in error.errors()})
+        raise ConfigurationError(f"not understood: {', '.join(names)}") from None
+
+
+def _query(question: Question) -> str:
+    fields = question.model_dump(by_alias=True, exclude_none=True)
+    groups = fields.pop("groups", ())
+    return urlencode([*fields.items(), *(("group", group) for group in groups)])
+
+
+def _view(path: Path) -> View:
+    from fleet_hub.explaining.state import StateError, load  # noqa: PLC0415 - as above
+    from fleet_hub.explaining.view import view_of  # noqa: PLC0415 - as above
+
+    try:
+        return view_of(load(path.read_bytes()))
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+    except StateError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+
+
+def _ask(arguments: argparse.Namespace, path: str) -> bytes:
+    from fleet_hub.asking_controller import ask_raw  # noqa: PLC0415 - for this alone
+
+    return ask_raw(places_of(arguments), path)
+
+
+def _print(document: BaseModel, prose: str, *, as_json: bool) -> None:
+    if as_json:
+        # ASCII alone: a machine's word must not reach a terminal as it is.
+        content = document.model_dump(mode="json", by_alias=True)
+        sys.stdout.write(json.dumps(content, indent=2) + "\n")
+    else:
+        sys.stdout.write(prose)

@@ -1,0 +1,46 @@
+"""Moments as people write them: ``2026-11-01``, ``2026-11-01T12:00``, ``7d`` ago."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from fleet_contracts.amounts import AmountError, parse_seconds
+
+
+class PeriodError(ValueError):
+    """A text that names no moment; the message says how to write one."""
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Return the moment that *text* names, in UTC where it names no zone.
+
+    Raises:
+        PeriodError: it names none.
+    """
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return _ago(text, now)
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def month(text: str) -> tuple[datetime, datetime]:
+    """Return when the month that *text* names, such as ``2026-11``, begins and ends.
+
+    Raises:
+        PeriodError: it names none.
+    """
+    try:
+        begin = datetime.strptime(text.strip(), "%Y-%m").replace(tzinfo=UTC)
+    except ValueError:
+        raise PeriodError(f"{text[:40]!r} is no month: write 2026-11") from None
+    return begin, (begin + timedelta(days=31)).replace(day=1)
+
+
+def _ago(text: str, now: datetime) -> datetime:
+    try:
+        return now - timedelta(seconds=parse_seconds(text))
+    except (AmountError, OverflowError):
+        raise PeriodError(
+            f"{text[:40]!r}: write 2026-11-01, 2026-11-01T12:00 or 7d for a week ago"
+        ) from None

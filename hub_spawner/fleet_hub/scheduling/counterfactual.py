@@ -1,0 +1,132 @@
+"""What is the least that would have to change so that a request fits?
+
+Feasibility is asked again with one requirement relaxed, by the same filters.  Only
+requirements that some machine named as its reason are looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fleet_contracts.changes import Change, ChangeKind
+from fleet_contracts.reasons import FACTS, Explanation, Reason
+from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.nearness import HOPELESS
+from fleet_hub.scheduling.planner import Planner
+from fleet_hub.scheduling.prospects import (
+    Prospect,
+    prospect_of,
+    would_serve,
+    would_start,
+)
+from fleet_hub.scheduling.relaxations import STEPS, Step, written
+from fleet_hub.scheduling.waiter import Waiter
+
+
+_NAMED_BY: Final[Mapping[ChangeKind, frozenset[Reason]]] = {
+    ChangeKind.DEVICE_MEMORY: frozenset({Reason.VRAM_TOO_SMALL, Reason.GPU_BUSY}),
+    ChangeKind.DEVICES: frozenset({Reason.GPU_COUNT_TOO_SMALL, Reason.GPU_BUSY}),
+    ChangeKind.CPU: frozenset({Reason.CPU_TOO_SMALL, Reason.CPU_BUSY}),
+    ChangeKind.MEMORY: frozenset({Reason.MEMORY_TOO_SMALL, Reason.MEMORY_BUSY}),
+    ChangeKind.DISK: frozenset({Reason.DISK_TOO_SMALL, Reason.DISK_BUSY}),
+    ChangeKind.COMPUTE_CAPABILITY: frozenset(
+        {Reason.COMPUTE_CAPABILITY_TOO_LOW, Reason.GPU_BUSY}
+    ),
+    ChangeKind.DEVICE_MODEL: frozenset({Reason.DEVICE_MODEL_MISMATCH, Reason.GPU_BUSY}),
+}
+"""The reasons that a change of each kind could clear on a machine."""
+
+
+def changes_for(
+    planner: Planner, waiter: Waiter, counts: Mapping[Reason, int]
+) -> tuple[Change, ...]:
+    """Return what would make *waiter* fit, the smallest change of each kind.
+
+    Amounts come first, the least relaxed of them at the head; another class of the
+    same profile comes last.  *counts* says what the machines answer as things are:
+    where all of them say never, a change helps that lets any machine serve; where
+    some are merely busy, one that starts it now.
+    """
+    hopeless = all(FACTS[reason].kind in HOPELESS for reason in counts)
+    search = _Search(planner, waiter, must_be_free=not hopeless)
+    found: list[tuple[float, Change]] = []
+    if waiter.quota is None:
+        # Who waits for a quota is helped by no other machine.
+        for kind, reasons in _NAMED_BY.items():
+            if reasons & counts.keys():
+                found += search.smallest(kind)
+    found.sort(key=lambda item: -item[0])
+    return (*(change for _, change in found), *search.classes())
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Tries other requests of one asker on one fleet."""
+
+    planner: Planner
+    waiter: Waiter
+    must_be_free: bool
+
+    def smallest(self, kind: ChangeKind) -> Iterator[tuple[float, Change]]:
+        """Yield the smallest helpful change of *kind* with its size, if there is one."""
+        steps = STEPS[kind](self.planner.fleet, self.waiter.request.chosen)
+        if kind is ChangeKind.DEVICE_MODEL:
+            helpful = [step for step in steps if self._helps(self._with(step))]
+            tried = [(step, self._prospect(self._with(step))) for step in helpful]
+            best = max(tried, key=lambda item: item[1][::-1], default=None)
+        else:
+            # A lower demand never suits fewer machines, so halving finds the first.
+            first = bisect_left(
+                steps, 1, key=lambda step: int(self._helps(self._with(step)))
+            )
+            best = None
+            if first < len(steps):
+                best = steps[first], self._prospect(self._with(steps[first]))
+        if best is not None:
+            step, prospect = best
+            requested = written(kind, self.waiter.request.chosen)
+            yield step.kept, _change(kind, requested, step.instead, prospect)
+
+    def classes(self) -> Iterator[Change]:
+        """Yield the first other class of the profile that would help, the kin first."""
+        request, waiting = self.waiter.request, self.waiter.waiting
+        catalog, mine = self.planner.catalog, self.waiter.request.chosen
+        others = [item for item in catalog.classes_of(request.profile) if item != mine]
+        others.sort(key=lambda item: item.accelerator is not mine.accelerator)
+        for other in others:
+            asked = self.planner.request(waiting, other.name)
+            if isinstance(asked, Explanation) or self._is_over_quota(asked):
+                continue
+            if self._helps(asked):
+                prospect = self._prospect(asked)
+                yield _change(ChangeKind.CLASS, mine.name, other.name, prospect)
+                return
+
+    def _is_over_quota(self, request: Request) -> bool:
+        other = replace(self.waiter, request=request)
+        return self.planner.quotas.exceeded_by(other) is not None
+
+    def _with(self, step: Step) -> Request:
+        return replace(self.waiter.request, chosen=step.chosen, specs={})
+
+    def _prospect(self, request: Request) -> Prospect:
+        return prospect_of(self.planner, self.waiter, request)
+
+    def _helps(self, request: Request) -> bool:
+        helps = would_start if self.must_be_free else would_serve
+        return helps(self.planner, self.waiter, request)
+
+
+def _change(
+    kind: ChangeKind, requested: str, instead: str, prospect: Prospect
+) -> Change:
+    return Change(
+        kind=kind,
+        requested=requested,
+        instead=instead,
+        machines=prospect.machines,
+        free_now=prospect.free_now,
+    )

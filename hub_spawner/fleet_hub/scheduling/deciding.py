@@ -1,0 +1,175 @@
+"""One waiter's turn: it starts, is promised a time, waits for a quota, or knows no time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.agenda import Agenda
+from fleet_hub.scheduling.decisions import Placement
+from fleet_hub.scheduling.entries import Found
+from fleet_hub.scheduling.fleet import Fleet
+from fleet_hub.scheduling.placing import placement_of, promised_allocation
+from fleet_hub.scheduling.promises import Promises, broken
+from fleet_hub.scheduling.quota_watch import QuotaWatch
+from fleet_hub.scheduling.snapshot import Allocation
+from fleet_hub.scheduling.turns import NOTICEABLE_SECONDS, most_promises
+from fleet_hub.scheduling.waiter import Waiter
+
+
+class Decider:
+    """Takes turns; what they change is on the agenda, what starts is handed on."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        promises: Promises,
+        quotas: QuotaWatch,
+        agenda: Agenda,
+        *,
+        started: Callable[[Waiter, Placement, Allocation], None],
+    ) -> None:
+        """Decide over *fleet*; *started* hears of each start."""
+        self._fleet = fleet
+        self._promises = promises
+        self._quotas = quotas
+        self._agenda = agenda
+        self._started = started
+
+    def seek(self, waiter: Waiter, now: float) -> tuple[Found | None, list[Waiter]]:
+        """Return the first opening, and whose lower promises it would take.
+
+        Nothing is changed: a what-if asks here too.
+        """
+        interest, excluded = waiter.interest, waiter.waiting.rejected_by
+        found = self._fleet.soonest(interest, now, excluded)
+        if found is not None and found.start <= now:
+            return found, []
+        return self._promises.sooner_for(waiter, interest, found, now)
+
+    def take_turn(self, waiter: Waiter, changed: set[str], now: float) -> None:
+        """Decide about *waiter*, after something about the *changed* machines."""
+        waiter.quota = self._quotas.exceeded_by(waiter)
+        if waiter.quota is not None:
+            self._withdraw(waiter, broken("quota", None))
+            return
+        if waiter.start <= now:
+            # Its time has come: its own promise must not stand in its way.
+            self.free(waiter)
+        if waiter.found is None:
+            found, displaced = self.seek(waiter, now)
+        else:
+            found, displaced = self._improvement(waiter, changed, now), []
+        if found is None:
+            # Until the machines are back nobody knows what can be kept.
+            if waiter.found is None and not self._fleet.context.recovering:
+                self._withdraw(waiter, waiter.lost)
+        elif found.start <= now:
+            self._start(waiter, found, displaced, now)
+        elif (
+            displaced
+            or waiter.found is not None
+            or len(self._promises) < most_promises(self._fleet)
+        ):
+            self._promise(waiter, found, displaced, now)
+
+    def lose(self, waiters: Iterable[Waiter]) -> None:
+        """Their promises lost their ground: they seek another place."""
+        for waiter in waiters:
+            self._agenda.pending.add(waiter.workload)
+            self.recheck(waiter)
+
+    def free(self, waiter: Waiter) -> None:
+        """Take back what is promised to *waiter*; others may use it."""
+        freed = self._promises.take_back(waiter)
+        if freed is not None:
+            self._agenda.changed.add(freed)
+
+    def recheck(self, waiter: Waiter) -> None:
+        """Look again at whoever shares a quota with *waiter*."""
+        self._agenda.pending |= self._quotas.beside(waiter.waiting.principal)
+
+    def after_promise(self, waiter: Waiter) -> None:
+        """Compare a promise with what was said before, and remember when it is due."""
+        start, said = waiter.start, waiter.promise
+        if said is not None and start > said + NOTICEABLE_SECONDS:
+            waiter.broken, waiter.promise = waiter.lost or _no_room(), start
+            self._agenda.let_down.add(waiter.workload)
+        else:
+            waiter.promise = start if said is None else min(said, start)
+        waiter.lost = None
+        machine = "" if waiter.found is None else waiter.found.machine
+        self._agenda.remind(start, machine=machine, workload=waiter.workload)
+
+    def _improvement(
+        self, waiter: Waiter, changed: set[str], now: float
+    ) -> Found | None:
+        """Return a better opening on one of the *changed* machines; None: there is none."""
+        sooner = waiter.start - NOTICEABLE_SECONDS
+        own = None if waiter.found is None else waiter.found.machine
+        best: Found | None = None
+        for name in sorted(changed - waiter.waiting.rejected_by.keys()):
+            if (
+                name != own
+                and self._fleet.start_on(waiter.interest, name, now) >= sooner
+            ):
+                continue
+            here = self._fleet.on_machine(
+                waiter.interest, name, now, without=(waiter.workload,)
+            )
+            if here is not None and here.start < sooner:
+                best, sooner = here, here.start
+        return best
+
+    def _promise(
+        self, waiter: Waiter, found: Found, displaced: list[Waiter], now: float
+    ) -> None:
+        self.free(waiter)
+        if displaced:
+            self._displace(waiter, found, displaced, now)
+        else:
+            self._promises.make(waiter, found)
+        self.after_promise(waiter)
+        self.recheck(waiter)
+
+    def _displace(
+        self, by: Waiter, found: Found, others: list[Waiter], now: float
+    ) -> None:
+        """Promise *found* to *by* in place of *others*, of whom some may keep theirs."""
+        self.lose(self._promises.displace(others, by, found, now))
+        self._agenda.changed.add(found.machine)
+
+    def _withdraw(self, waiter: Waiter, cause: Explanation | None) -> None:
+        """Nothing can be promised to *waiter* any more."""
+        if waiter.found is not None:
+            self.recheck(waiter)
+        self.free(waiter)
+        if waiter.promise is not None:
+            waiter.broken, waiter.promise = cause or _no_room(), None
+            self._agenda.let_down.add(waiter.workload)
+        waiter.lost = None
+
+    def _start(
+        self, waiter: Waiter, found: Found, displaced: list[Waiter], now: float
+    ) -> None:
+        self.free(waiter)
+        score: tuple[int, ...] = ()
+        runners_up: tuple[str, ...] = ()
+        if displaced:
+            self._displace(waiter, found, displaced, now)
+            self._promises.take_back(waiter)
+        else:
+            excluded = waiter.waiting.rejected_by
+            best = self._fleet.best_now(waiter.interest, now, excluded)
+            found, score, runners_up = best or (found, score, runners_up)
+        entry = self._fleet.entries[found.machine]
+        placement = placement_of(
+            waiter, entry, found, score=score, runners_up=runners_up, now=now
+        )
+        allocation = promised_allocation(waiter, placement, now)
+        entry.hold(allocation)
+        self._started(waiter, placement, allocation)
+
+
+def _no_room() -> Explanation:
+    return broken("less_room", None)

@@ -1,0 +1,221 @@
+"""One machine, with what is held and promised of it, and when it has room."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fleet_contracts.devices import held_here
+from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.profile import (
+    FOREVER,
+    Claim,
+    Hold,
+    Segment,
+    adjusted,
+    earliest,
+    segments_of,
+)
+from fleet_hub.scheduling.signatures import Signature
+from fleet_hub.scheduling.snapshot import Allocation, MachineState
+from fleet_hub.scheduling.vectors import DISK, Need, Vector, assign, minus, plus
+
+
+if TYPE_CHECKING:
+    from fleet_hub.scheduling.pools import Pool
+
+
+SLACK_SECONDS: Final = 30.0
+"""What may pass between the end of a workload and the news of it."""
+
+
+class Found(NamedTuple):
+    """Where and when a need fits, and what it takes."""
+
+    start: float
+    machine: str
+    need: Need
+    amounts: Vector
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One machine, with what is held and promised of it."""
+
+    machine: MachineState
+    signature: Signature
+    free: Vector
+    capacity: Vector = ()
+    """What it has when nothing runs."""
+    trouble: Explanation | None = None
+    """Why it takes nothing at the moment."""
+    allocations: dict[str, Allocation] = field(default_factory=dict)
+    holds: dict[str, Hold] = field(default_factory=dict)
+    ends: list[Hold] = field(default_factory=list)
+    """The holds in the order of their ends."""
+    claims: dict[str, Claim] = field(default_factory=dict)
+    pools: tuple[Pool, ...] = ()
+    segments: list[Segment] | None = None
+    """What is free beside all holds and promises, if that was asked since a change."""
+
+    @property
+    def bucket(self) -> Vector:
+        """What is free, without the disk: that differs from machine to machine."""
+        return (*self.free[:DISK], 0, *self.free[DISK + 1 :])
+
+    def still(self) -> Entry:
+        """Return a copy that does not change any more, for explanations."""
+        return Entry(
+            machine=self.machine,
+            signature=self.signature,
+            free=self.free,
+            capacity=self.capacity,
+            trouble=self.trouble,
+            allocations=dict(self.allocations),
+            holds=dict(self.holds),
+        )
+
+    def amounts(self, allocation: Allocation) -> Vector:
+        """Return what *allocation* is of this machine, as its facts are now."""
+        facts = self.machine.facts
+        held = held_here(
+            allocation.resources,
+            os=facts.os,
+            driver=allocation.driver,
+            fenced=facts.metal_fenced,
+        )
+        return self.signature.amounts(held, facts)
+
+    def hold(self, allocation: Allocation) -> None:
+        """Take what *allocation* holds."""
+        self.release(allocation.workload)
+        amounts = self.amounts(allocation)
+        ends_by = allocation.ends_by
+        end = FOREVER if ends_by is None else ends_by + SLACK_SECONDS
+        self.allocations[allocation.workload] = allocation
+        hold = self.holds[allocation.workload] = Hold(end, amounts)
+        insort(self.ends, hold)
+        self._adjust(-math.inf, end, tuple([-amount for amount in amounts]))
+        self._change(minus(self.free, amounts))
+
+    def release(self, workload: str) -> None:
+        """Give back what *workload* holds, if it holds anything."""
+        hold = self.holds.pop(workload, None)
+        if hold is not None:
+            del self.allocations[workload]
+            del self.ends[bisect_left(self.ends, hold)]
+            self._adjust(-math.inf, hold.end, hold.amounts)
+            self._change(plus(self.free, hold.amounts))
+
+    def recount(self) -> None:
+        """Work out again what is free, after the machine's own facts changed."""
+        free = self.capacity = self.signature.capacity(self.machine.facts)
+        for workload, allocation in self.allocations.items():
+            amounts = self.amounts(allocation)
+            self.holds[workload] = self.holds[workload]._replace(amounts=amounts)
+            free = minus(free, amounts)
+        self.ends = sorted(self.holds.values())
+        self.segments = None
+        self._change(free)
+
+    def claim(self, workload: str, claim: Claim) -> None:
+        """Promise *claim* to *workload*."""
+        self.unclaim(workload)
+        self.claims[workload] = claim
+        self._adjust(claim.start, claim.end, claim.taken)
+        self.touch()
+
+    def unclaim(self, workload: str) -> Claim | None:
+        """Take back what was promised to *workload*."""
+        claim = self.claims.pop(workload, None)
+        if claim is not None:
+            self._adjust(claim.start, claim.end, claim.amounts)
+            self.touch()
+        return claim
+
+    def room(self, now: float) -> list[Segment]:
+        """Return what is free from *now* on, beside all holds and promises."""
+        segments = self.segments
+        if (
+            segments is None
+            or segments[0][0] > now
+            or (len(segments) > 1 and segments[1][0] <= now)
+        ):
+            claims = self.claims.values()
+            segments = segments_of(self.free, self.ends, claims, now)
+            self.segments = segments
+        return segments
+
+    def room_without(self, workloads: Container[str], now: float) -> list[Segment]:
+        """Return what is free from *now* on, beside all promises not to *workloads*."""
+        room = self.room(now)
+        for name, claim in self.claims.items():
+            if name in workloads and claim.end > now:
+                room = adjusted(room, claim.start, claim.end, claim.amounts)
+        return room
+
+    def first(
+        self,
+        needs: tuple[Need, ...],
+        seconds: float,
+        now: float,
+        *,
+        without: Container[str] = (),
+    ) -> Found | None:
+        """Return the first opening of any of *needs*; of equal ones the preferred."""
+        best: Found | None = None
+        room = self.room_without(without, now)
+        for need in needs:
+            opening = earliest(room, need, seconds=seconds, now=now)
+            if opening is not None and (best is None or opening.start < best.start):
+                best = Found(opening.start, self.machine.name, need, opening.amounts)
+        return best
+
+    def start(self, needs: tuple[Need, ...], seconds: float, now: float) -> float:
+        """Return when any of *needs* first fits; for ever away: it is not known to."""
+        if not self.claims:
+            free = self.free
+            for need in needs:
+                if assign(free, need) is not None:
+                    return now
+        found = self.first(needs, seconds, now)
+        return FOREVER if found is None else found.start
+
+    def more_from(self, now: float) -> float:
+        """Return a time before which no more is free than there is *now*."""
+        ends = self.ends
+        if ends and ends[0].end <= now:
+            # Who is overdue holds for ever: see ``segments_of``.
+            ends = ends[bisect_right(ends, now, key=lambda hold: hold.end) :]
+        first = ends[0].end if ends else FOREVER
+        for claim in self.claims.values():
+            if now < claim.end < first:
+                first = claim.end
+        return first
+
+    def is_open(self, disk_bytes: int) -> bool:
+        """Return whether what is free is free for good, with enough disk."""
+        return not self.claims and (not disk_bytes or self.free[DISK] >= disk_bytes)
+
+    def touch(self) -> None:
+        """Let every horizon look at this machine again."""
+        for pool in self.pools:
+            pool.touch(self.machine.name)
+
+    def _adjust(self, start: float, end: float, amounts: Vector) -> None:
+        """Follow a change of what is free from *start* to *end*."""
+        if self.segments is not None:
+            # A hold that is overdue by now is there for ever: see ``segments_of``.
+            is_over = end <= self.segments[0][0]
+            if not is_over:
+                self.segments = adjusted(self.segments, start, end, amounts)
+            elif start == -math.inf:
+                self.segments = adjusted(self.segments, start, FOREVER, amounts)
+
+    def _change(self, free: Vector) -> None:
+        before, self.free = self.bucket, free
+        for pool in self.pools:
+            pool.shift(self, before)

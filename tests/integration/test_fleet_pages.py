@@ -1,0 +1,381 @@
+"""The fleet page: enrolment, deeds, the line, what is held, profiles and the audit log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+import pytest_asyncio
+from attended_start import AttendedStart
+from fleet_builders import a_principal
+from fleet_controller import an_ask
+from fleet_service import Service, a_service
+from rich_machine import a_rich_picture
+from scripted_agent import ScriptedAgent
+from service_browser import Browser
+from small_hub import SmallHub
+
+from fleet_contracts.protocol import CapabilitiesChanged
+from fleet_hub.admission import OutcomeKind
+
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
+
+HOSTILE = "<script>alert('x')</script>"
+ADMIN_PAGES = (
+    *("", "machines", "machines/box", "line", "holds", "profiles", "usage", "audit"),
+)
+
+
+@pytest_asyncio.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    """Return a service with a machine owner, somebody else and an admin."""
+    async with a_service(tmp_path) as running:
+        add_people(running.hub)
+        yield running
+
+
+def add_people(hub: SmallHub) -> None:
+    """Add alice, bob and an admin."""
+    hub.add_user("alice")
+    hub.add_user("bob")
+    hub.add_user("root", admin=True)
+
+
+class Visit(Browser):
+    """A browser that fills in forms."""
+
+    async def submit(
+        self, page: str, action: str, *, proof: str | None = None, **values: str
+    ) -> tuple[int, str]:
+        """Submit the form of *page* that leads to *action*; return what follows."""
+        _, text = await self.visit(page)
+        if proof is None:
+            found = re.search(r'name="_xsrf" value="([^"]+)"', text)
+            assert found is not None, f"no form on {page}"
+            assert f'action="/services/fleet/{action}"' in text, action
+            proof = found.group(1)
+        body = urlencode(values | {"_xsrf": proof})
+        code, location, text = await self.fetch(self.service.url + action, body=body)
+        if code == 303:
+            return await self.visit(location.removeprefix("/services/fleet/"))
+        return code, text
+
+
+async def entries(service: Service) -> list[tuple[str, str, str]]:
+    """Return who did what to what, oldest first."""
+    log = await service.json("internal/audit")
+    return [
+        (entry["actor"], entry["action"], entry["target"])
+        for entry in reversed(log["entries"])
+    ]
+
+
+async def test_a_machine_is_enrolled_from_a_button(service: Service) -> None:
+    """The command is shown once, its code works once, and the machine is listed."""
+    root = Visit(service, "root")
+    code, text = await root.submit("machines", "machines", name="far", owner="alice")
+    assert code == 200
+    command = re.search(r"fleet-agent enrol --controller (\S+) --code ([\w-]+)", text)
+    assert command is not None
+    assert command.group(1) == service.url
+    secret = command.group(2)
+    body = {"code": secret}
+    for expected in (200, 403):
+        answer = await service.fetch("api/enrol", method="POST", body=body, token=None)
+        assert answer.code == expected
+    told = json.loads((await service.fetch("internal/machines")).body)
+    assert told["machines"][0]["owner"] == "alice"
+    _, listed = await Browser(service, "alice").visit("machines")
+    assert "far" in listed
+    assert "It gets no work." in listed, "nobody has tried its address"
+    assert secret not in service.log.read_text()
+    assert secret not in listed
+    assert await entries(service) == [
+        ("root", "code_made", "far"),
+        ("alice", "enrolled", "far"),
+    ]
+
+
+async def test_a_wrong_name_is_explained_and_makes_no_code(service: Service) -> None:
+    """A taken one as well."""
+    await service.enrol("box", "alice")
+    root = Visit(service, "root")
+    for name, owner in (("Not A Name", "alice"), ("box", "bob"), ("", "alice")):
+        code, text = await root.submit("machines", "machines", name=name, owner=owner)
+        assert code == 409
+        assert "fleet-agent enrol" not in text
+    assert [action for _, action, _ in await entries(service)] == ["enrolled"]
+
+
+async def test_who_is_no_admin_enrols_only_where_that_is_allowed(
+    tmp_path: Path,
+) -> None:
+    """And then for nobody but themselves."""
+    async with a_service(tmp_path / "closed") as service:
+        add_people(service.hub)
+        _, page = await Browser(service, "alice").visit("machines")
+        assert "Enrol a machine" not in page
+    async with a_service(
+        tmp_path / "open", JUPYTERHUB_FLEET_USERS_MAY_ENROL="1"
+    ) as service:
+        add_people(service.hub)
+        alice = Visit(service, "alice")
+        code, _ = await alice.submit("machines", "machines", name="mine", owner="root")
+        assert code == 200
+        log = await service.json("internal/audit")
+        assert log["entries"][0]["detail"] == "for alice"
+
+
+async def test_deeds_are_done_told_and_written_down(service: Service) -> None:
+    """Each with who did it, as what, and to which machine."""
+    await service.enrol("box", "alice")
+    alice, root = Visit(service, "alice"), Visit(service, "root")
+    box = "machines/box"
+    _, page = await alice.submit(box, f"{box}/drain")
+    assert "It takes nothing new." in page
+    assert "drained by its owner" in page
+    _, page = await alice.submit(box, f"{box}/resume")
+    assert "It takes work again." in page
+    _, page = await alice.submit(box, f"{box}/lending", choice="guest")
+    assert "The owner&#39;s word" in page
+    _, page = await root.submit(box, f"{box}/audience", choice="member")
+    assert '<option value="member" selected>' in page
+    _, page = await alice.submit(box, f"{box}/members", choice=" bob,@bio , bob")
+    assert "Its members were changed." in page
+    assert 'value="bob, @bio"' in page
+    code, page = await alice.submit(box, f"{box}/members", choice="@")
+    assert code == 409
+    assert "Write user names and @groups" in page
+    _, page = await root.submit(box, f"{box}/drain")
+    code, page = await alice.submit(box, f"{box}/resume")
+    assert code == 409
+    assert "only an admin can resume it" in page
+    code, _ = await root.submit(box, f"{box}/lost", why="x" * 301)
+    assert code == 400
+    _, page = await root.submit(box, f"{box}/lost", why=" its <b>disk</b> died ")
+    assert "everything that it held was given back" in page
+    code, page = await alice.submit(box, f"{box}/rotate")
+    assert code == 200
+    assert "--code enrol-" in page
+    _, page = await alice.submit(box, f"{box}/revoke")
+    assert "Its token is revoked: it cannot connect." in page
+    assert (await entries(service))[1:] == [
+        ("alice", "drained", "box"),
+        ("alice", "resumed", "box"),
+        ("alice", "lending_set", "box"),
+        ("root", "audience_set", "box"),
+        ("alice", "members_set", "box"),
+        ("root", "drained", "box"),
+        ("root", "declared_lost", "box"),
+        ("alice", "rotated", "box"),
+        ("alice", "code_made", "box"),
+        ("alice", "revoked", "box"),
+    ]
+    _, page = await root.visit("audit?target=box")
+    assert "declared it lost, saying: its &lt;b&gt;disk&lt;/b&gt; died<" in page
+    assert "alice <span" in page
+
+
+async def test_a_deed_without_its_proof_is_not_done(service: Service) -> None:
+    """Another site's page can send the form, and nothing happens."""
+    await service.enrol("box", "alice")
+    for who in ("alice", "root"):
+        for deed in ("drain", "rotate", "revoke", "lending"):
+            code, _ = await Visit(service, who).submit(
+                "machines/box", f"machines/box/{deed}", proof="guessed", choice="guest"
+            )
+            assert code == 403, deed
+    code, _ = await Visit(service, "root").submit(
+        "machines", "machines", proof="guessed", name="new", owner="root"
+    )
+    assert code == 403
+    assert [action for _, action, _ in await entries(service)] == ["enrolled"]
+
+
+async def test_the_line_tells_why_and_lets_an_admin_take_somebody_out(
+    service: Service,
+) -> None:
+    """With a link to the same timeline; the log says who did it."""
+    await service.enrol("box", "alice")
+    start = await AttendedStart(service, an_ask()).open()
+    await start.until("waiting")
+    workload = (await service.status())["workload"]
+    root = Visit(service, "root")
+    _, page = await root.visit("line")
+    assert "1 waiting" in page
+    assert f"workloads/{workload}" in page
+    assert "alice / default" in page
+    assert "not connected" in page or "has just started" in page
+    await root.submit("line", f"workloads/{workload}/leave")
+    assert (await service.status())["state"] == "stopped"
+    _, page = await root.visit("line")
+    assert "Nobody waits." in page
+    assert (await entries(service))[-1] == ("root", "left_the_line", workload)
+
+
+async def test_what_is_held_and_who_could_start_are_shown(service: Service) -> None:
+    """The holder by name for an admin; the next one would wait, and why."""
+    agent = ScriptedAgent(service, await service.enrol("box", "alice"), cores=4)
+    await agent.connect()
+    start = await AttendedStart(service, an_ask(class_name="whole")).open()
+    assert (await start.ended()).kind is OutcomeKind.READY
+    root = Browser(service, "root")
+    _, page = await root.visit("holds")
+    assert "1 allocation, by machine" in page
+    assert "4 cores, 1.0 GiB" in page
+    _, page = await root.visit("profiles")
+    rows = page.split("<tbody>")[1]
+    assert "alice" in rows
+    assert "too few cores are free" in unescape(rows)
+    _, page = await root.visit("profiles?user=bob")
+    assert "✕</span> bob" in page, "the machine is not his"
+    await agent.hang_up()
+
+
+async def test_tables_are_filtered_sorted_and_exported_by_their_address(
+    service: Service,
+) -> None:
+    """For a spreadsheet and a program as for a person; nobody gets what is not theirs."""
+    for name, owner in (("box", "alice"), ("far", "bob"), ("near", "bob")):
+        await service.enrol(name, owner)
+    for server, user in enumerate(("alice", "bob", "bob"), 1):
+        principal = a_principal(
+            user, 1 if user == "alice" else 2, groups=(f"of-{user}",)
+        )
+        start = await AttendedStart(service, an_ask(server, principal=principal)).open()
+        await start.until("waiting")
+    root, bob = Browser(service, "root"), Browser(service, "bob")
+
+    _, page = await root.visit("line?q=group:of-bob&sort=-waited")
+    rows = page.split("<tbody>")[1]
+    assert rows.index("bob / server-2") < rows.index("bob / server-3")
+    assert "alice / default" not in page
+    assert 'aria-sort="descending"><a href="?q=group%3Aof-bob&amp;sort=waited">' in page
+    _, page = await root.visit("line?q=nobody")
+    assert "Nothing here matches “nobody”." in page
+    assert ">Show all</a>" in page
+
+    exported = await service.fetch(
+        "line?q=user:bob&format=csv", token="token hub-token-of-root"
+    )
+    assert exported.headers["Content-Disposition"] == 'attachment; filename="line.csv"'
+    told = list(csv.DictReader(io.StringIO(exported.body.decode())))
+    assert [row["server"] for row in told] == ["server-2", "server-3"]
+    assert told[0]["group"] == "of-bob"
+    assert told[0]["reason"] != ""
+
+    _, page = await root.visit("machines?sort=-machine&q=owner:bob")
+    rows = page.split("<tbody>")[1]
+    assert rows.index(">near<") < rows.index(">far<")
+    assert ">box<" not in rows
+    for path, key, own in (
+        ("machines", "machine", {"far", "near"}),
+        ("", "server", {"server-2", "server-3"}),
+    ):
+        document = json.loads((await bob.visit(f"{path}?format=json"))[1])
+        assert {row[key] for row in document["rows"]} == own
+    assert len(json.loads((await root.visit("?format=json"))[1])["rows"]) == 3
+
+
+async def test_everybody_reads_their_own_use_and_an_admin_all(
+    service: Service,
+) -> None:
+    """In a period that a person writes; a wrong one is explained."""
+    agent = ScriptedAgent(service, await service.enrol("box", "alice"))
+    await agent.connect()
+    start = await AttendedStart(service, an_ask(class_name="whole")).open()
+    assert (await start.ended()).kind is OutcomeKind.READY
+    _, page = await Browser(service, "alice").visit("usage")
+    assert "Your use of the fleet" in unescape(page)
+    assert "whole" in page
+    _, page = await Browser(service, "root").visit("usage?since=7d")
+    assert "alice" in page.split("<tbody>")[1]
+    _, page = await Browser(service, "bob").visit("usage")
+    assert "Nothing was held." in page
+    code, page = await Browser(service, "bob").visit("usage?since=whenever")
+    assert code == 400
+    assert "since is no time" in page
+    await agent.hang_up()
+
+
+async def test_a_second_agent_is_refused_and_reported(service: Service) -> None:
+    """On the machine's page, in the list and in the log; the first one works on."""
+    token = await service.enrol("box", "alice")
+    first, second = ScriptedAgent(service, token), ScriptedAgent(service, token)
+    await first.connect()
+    await second.connect()
+    goodbye = await second.dismissed()
+    assert goodbye is not None
+    assert goodbye.code == "duplicate_link"
+    await first.settle()
+    for path in ("machines", "machines/box"):
+        _, page = await Browser(service, "alice").visit(path)
+        assert "A second agent tried to speak for it and was refused, once" in page
+    assert (await entries(service))[-1] == ("box", "second_link_refused", "box")
+    await first.hang_up()
+
+
+async def test_hostile_words_stay_text_on_every_page(tmp_path: Path) -> None:
+    """A tool's output, a profile's title, a user's and an owner's name."""
+    hub = SmallHub()
+    hub.listen()
+    service = Service(tmp_path, hub)
+    add_people(hub)
+    text = service.catalog.read_text()
+    service.edit_catalog(
+        text.replace("title: JupyterLab", f'title: "{HOSTILE}"').replace(
+            "title: Whole", f'title: "{HOSTILE}"'
+        )
+    )
+    try:
+        await service.start()
+        hub.add_user(HOSTILE)
+        await service.enrol("spare", HOSTILE)
+        agent = ScriptedAgent(service, await service.enrol("box", HOSTILE))
+        await agent.connect()
+        principal = a_principal(HOSTILE, 7)
+        start = await AttendedStart(service, an_ask(principal=principal)).open()
+        await start.until("placed")
+        picture = a_rich_picture(datetime.now(UTC), text=f"{HOSTILE}\x1b[2J\u202e")
+        await agent.say(
+            CapabilitiesChanged(
+                capabilities=picture.model_dump(mode="json", by_alias=True)
+            )
+        )
+        await agent.settle()
+        root = Visit(service, "root")
+        await root.submit("machines/box", "machines/box/drain")
+        start = await AttendedStart(service, an_ask(2, principal=principal)).open()
+        await start.until("waiting")
+        workload = (await service.status("7-2"))["workload"]
+        _, code_page = await root.submit(
+            "machines", "machines", name="new", owner=HOSTILE
+        )
+        pages = [code_page]
+        for path in (*ADMIN_PAGES, f"workloads/{workload}"):
+            code, page = await root.visit(path)
+            assert code == 200
+            pages.append(page)
+            assert "alert(" in page, f"{path} shows none of it"
+        _, own = await Browser(service, HOSTILE).visit("machines/box")
+        for page in (*pages, own):
+            assert "<script>alert" not in page
+            assert "\x1b" not in page
+            assert "\u202e" not in page
+            for attributes in re.findall(r"<script([^>]*)>", page):
+                own = re.search(r'src="/services/fleet/(static|assets)/', attributes)
+                assert own or 'type="application/json"' in attributes, attributes
+        await agent.hang_up()
+    finally:
+        await service.close_links()
+        await service.stop()
+        await hub.close()

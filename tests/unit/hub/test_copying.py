@@ -1,0 +1,352 @@
+"""Beginning with a copy of files: who is told what, and who may not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fleet_builders import a_principal
+from fleet_controller import Fleet, allocation_of
+from scheduling_builders import a_catalog, a_gpu, some_facts
+
+from fleet_contracts.allocations import State
+from fleet_contracts.protocol import COPYING_PROTOCOL, AgentEvent, Launch, Stop
+from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.timeline import Progress, TimelineKind
+from fleet_contracts.workloads import Choice, CopyOrder, DriverName
+from fleet_hub.controller import copying, offering, reconciling, reporting, stopping
+from fleet_hub.controller.audit_entry import Action
+from fleet_hub.controller.errors import RequestRefusedError
+from fleet_hub.controller.records import Home, Origin, Workload
+from fleet_hub.controller.settings import Settings
+
+
+OLD = COPYING_PROTOCOL - 1
+
+
+def a_fleet(**settings: int) -> tuple[Fleet, Workload]:
+    """Return a CPU box with alice's files, a GPU box, and her stopped server."""
+    fleet = Fleet(catalog=a_catalog(), settings=Settings(**settings))
+    home = fleet.machine("cpu-box")
+    record = fleet.ask(profile="lab", class_name="cpu")
+    home.serve(allocation_of(record))
+    home.report(allocation_of(record), AgentEvent.ENDED)
+    fleet.machine("gpu-box")
+    gives_a_gpu(fleet)
+    return fleet, fleet.get(record)
+
+
+def gives_a_gpu(fleet: Fleet, machine: str = "gpu-box") -> None:
+    """Let *machine* have a GPU."""
+    fleet.core.model.presence[machine].facts = some_facts(devices=(a_gpu(),))
+    fleet.core.model.stirred.add(machine)
+    fleet.cycle()
+
+
+def speaks(fleet: Fleet, machine: str, protocol: int) -> None:
+    """Let the agent of *machine* dial again with another version."""
+    fleet.agents[machine].disconnect()
+    fleet.agents[machine].connect(protocol=protocol)
+    if machine == "gpu-box":
+        gives_a_gpu(fleet)
+    fleet.cycle()
+
+
+def choose(
+    fleet: Fleet, class_name: str = "gpu", files: str | None = "copy"
+) -> Workload:
+    """Ask for the same server again, with this class and this wish for its files."""
+    choice = {"profile": "lab", "class": class_name, "files": files}
+    return fleet.ask(
+        attempt=f"{class_name}-{files}", choice=Choice.model_validate(choice)
+    )
+
+
+def test_a_copy_is_fetched_by_the_new_machine_and_sent_by_the_old_one() -> None:
+    """Each is told of its own end, with the folder's name at that end."""
+    fleet, before = a_fleet()
+    record = choose(fleet)
+    assert record.assignment.machine == "gpu-box"
+    launch = next(m for m in fleet.agents["gpu-box"].heard if isinstance(m, Launch))
+    assert launch.spec.copy_order == CopyOrder(limit_bytes=50 << 30)
+    assert launch.spec.notebook == record.notebook != before.notebook
+    order = copying.order_to_send(fleet.core, record)
+    assert order is not None
+    assert (order.allocation, order.epoch) == (launch.allocation, launch.epoch)
+    assert (order.notebook, order.owner) == (before.notebook, "alice")
+    told = [e.explanation for e in fleet.store.events(record.id) if e.explanation]
+    assert (told[-1].reason, told[-1].machine) == (Reason.FILES_TO_COPY, "cpu-box")
+
+
+def test_an_ordinary_start_has_no_files_to_fetch() -> None:
+    """Nor has anybody any to send."""
+    fleet, _ = a_fleet()
+    record = choose(fleet, "cpu", None)
+    (launch,) = [
+        message
+        for message in fleet.agents["cpu-box"].heard
+        if isinstance(message, Launch) and message.allocation == allocation_of(record)
+    ]
+    assert launch.spec.copy_order is None
+    where = ("cpu-box", launch.allocation, launch.epoch)
+    assert copying.fetching(fleet.core, *where) is None
+    assert copying.sending(fleet.core, *where) is None
+    assert copying.order_to_send(fleet.core, record) is None
+
+
+def test_once_ready_the_copy_is_its_home_and_the_log_says_who_had_it_made() -> None:
+    """The same wish, repeated with each start, changes nothing from then on."""
+    fleet, _ = a_fleet()
+    record = choose(fleet)
+    allocation = allocation_of(record)
+    fleet.agents["gpu-box"].serve(allocation)
+    ready = fleet.get(record)
+    assert ready.home == Home(
+        machine="gpu-box", driver=ready.assignment.runtime.driver, class_name="gpu"
+    )
+    assert ready.origin is None
+    (entry,) = [
+        numbered.entry
+        for numbered in fleet.store.audit()
+        if numbered.entry.action is Action.FILES_COPIED
+    ]
+    assert (entry.actor, entry.target) == ("alice", record.id)
+    assert entry.detail == "from cpu-box to gpu-box"
+    fleet.agents["gpu-box"].report(allocation, AgentEvent.ENDED)
+    again = choose(fleet)
+    assert again.notebook == ready.notebook
+    assert again.origin is None
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (State.PLACED, []),
+        (State.PREPARING, [AgentEvent.ACCEPTED]),
+        (State.STARTING, [AgentEvent.ACCEPTED, AgentEvent.PREPARED]),
+        (State.STOPPING, [AgentEvent.ACCEPTED]),
+        (State.READY, "serve"),
+        (State.FAILED, [AgentEvent.ACCEPTED, AgentEvent.FAILED]),
+    ],
+)
+def test_files_travel_only_while_they_are_wanted(
+    state: State, said: list[AgentEvent] | str
+) -> None:
+    """From placed until the server is started; never for anybody else, nor again."""
+    fleet, _ = a_fleet()
+    fleet.machine("other-box")
+    record = choose(fleet)
+    agent = fleet.agents["gpu-box"]
+    allocation, epoch = allocation_of(record), record.assignment.epoch
+    if said == "serve":
+        agent.serve(allocation)
+    else:
+        for event in said:
+            agent.report(allocation, AgentEvent(event))
+    if state is State.STOPPING:
+        stopping.leave(fleet.core, fleet.get(record))
+    assert fleet.get(record).state is state
+    wanted = state in {State.PLACED, State.PREPARING}
+    fetch, send = copying.fetching, copying.sending
+    assert (fetch(fleet.core, "gpu-box", allocation, epoch) is not None) is wanted
+    assert (send(fleet.core, "cpu-box", allocation, epoch) is not None) is wanted
+    for machine in ("other-box", "cpu-box"):
+        assert fetch(fleet.core, machine, allocation, epoch) is None
+    for machine in ("other-box", "gpu-box"):
+        assert send(fleet.core, machine, allocation, epoch) is None
+    for wrong in (epoch - 1, epoch + 1):
+        assert fetch(fleet.core, "gpu-box", allocation, wrong) is None
+        assert send(fleet.core, "cpu-box", allocation, wrong) is None
+
+
+def test_an_old_agent_with_the_files_is_told_as_the_reason() -> None:
+    """The offer is not made, and asking all the same is refused with the reason."""
+    fleet, record = a_fleet()
+    speaks(fleet, "cpu-box", OLD)
+    (gpu,) = [
+        offer
+        for offer in offering.offers_for(fleet.core, a_principal(), record.key).offers
+        if offer.class_name == "gpu"
+    ]
+    assert [way.kind for way in gpu.ways_out] == ["keep_class", "fresh_folder"]
+    assert (gpu.no_copy.reason, gpu.no_copy.machine) == (
+        Reason.AGENT_TOO_OLD,
+        "cpu-box",
+    )
+    with pytest.raises(RequestRefusedError) as refused:
+        choose(fleet)
+    assert refused.value.explanation.reason is Reason.AGENT_TOO_OLD
+    assert fleet.get(record).home is not None
+
+
+def test_an_old_agent_is_not_chosen_to_receive_files() -> None:
+    """It waits, told why, and starts as soon as that agent has been renewed."""
+    fleet, record = a_fleet()
+    speaks(fleet, "gpu-box", OLD)
+    (gpu,) = [
+        offer
+        for offer in offering.offers_for(fleet.core, a_principal(), record.key).offers
+        if offer.class_name == "gpu"
+    ]
+    assert [way.kind for way in gpu.ways_out] == ["keep_class", "fresh_folder"]
+    assert gpu.no_copy.machine == "gpu-box"
+    waiting = choose(fleet)
+    assert waiting.state is State.QUEUED
+    assert waiting.explanation.reason is Reason.AGENT_TOO_OLD
+    # A change of its picture is no news of its version.
+    fleet.agents["gpu-box"].disconnect()
+    fleet.agents["gpu-box"].connect(protocol=OLD)
+    gives_a_gpu(fleet)
+    assert fleet.get(record).state is State.QUEUED
+    speaks(fleet, "gpu-box", COPYING_PROTOCOL)
+    assert fleet.get(record).assignment.machine == "gpu-box"
+
+
+@pytest.mark.parametrize(
+    ("usable", "is_offered"),
+    [
+        ({"simulation": True}, False),
+        ({"simulation": True, "native": False}, False),
+        ({"simulation": True, "docker": True}, True),
+    ],
+)
+def test_a_machine_that_keeps_no_files_is_given_no_copy(
+    usable: dict[str, bool], is_offered: bool
+) -> None:
+    """It is passed over with its reason, and comes into question once it keeps some."""
+    fleet, record = a_fleet()
+    drivers = {DriverName(name): it for name, it in usable.items()}
+    with_drivers(fleet, drivers)
+    (gpu,) = [
+        offer
+        for offer in offering.offers_for(fleet.core, a_principal(), record.key).offers
+        if offer.class_name == "gpu"
+    ]
+    kinds = {way.kind for way in gpu.ways_out}
+    assert ("copy_files" in kinds) is is_offered
+    assert "fresh_folder" in kinds
+    asked = choose(fleet)
+    if is_offered:
+        assert asked.assignment.runtime.driver is DriverName.DOCKER
+        return
+    assert gpu.no_copy.reason is Reason.KEEPS_NO_FILES
+    assert gpu.no_copy.machine == "gpu-box"
+    assert asked.state is State.QUEUED
+    assert asked.explanation.reason is Reason.KEEPS_NO_FILES
+    with_drivers(fleet, {DriverName.DOCKER: True})
+    assert fleet.get(record).assignment.machine == "gpu-box"
+
+
+def with_drivers(fleet: Fleet, drivers: dict[DriverName, bool]) -> None:
+    """Let the GPU box dial again with other drivers."""
+    facts = some_facts(devices=(a_gpu(),), drivers=drivers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reconciling, "facts_of", lambda *_: facts)
+        fleet.agents["gpu-box"].disconnect()
+        fleet.agents["gpu-box"].connect()
+    fleet.cycle()
+
+
+def test_the_machine_that_is_waited_for_is_named() -> None:
+    """The one that fetches the files does not know it, and names no other."""
+    fleet, _ = a_fleet()
+    record = choose(fleet)
+    away = Explanation(
+        reason=Reason.COPY_SOURCE_AWAY, subject="a lie", requested=300, unit="seconds"
+    )
+    fleet.agents["gpu-box"].report(
+        allocation_of(record), AgentEvent.NOTE, explanation=away
+    )
+    *_, last = fleet.store.events(record.id)
+    assert last.explanation.subject == "cpu-box"
+
+
+def test_an_agent_that_got_too_old_meanwhile_begins_nothing_empty() -> None:
+    """What was placed there ends, with the reason, and the files are where they were."""
+    fleet, before = a_fleet()
+    record = choose(fleet)
+    agent = fleet.agents["gpu-box"]
+    agent.heard.clear()
+    agent.launched.clear()
+    speaks(fleet, "gpu-box", OLD)
+    assert not any(isinstance(message, Launch) for message in agent.heard)
+    assert any(isinstance(message, Stop) for message in agent.heard)
+    ended = fleet.get(record)
+    assert ended.state is State.STOPPED
+    assert (ended.home, ended.notebook) == (before.home, before.notebook)
+
+
+def test_a_fleet_that_copies_nothing_says_so() -> None:
+    """By the admin's limit of nothing."""
+    fleet, record = a_fleet(copy_limit_bytes=0)
+    offers = offering.offers_for(fleet.core, a_principal(), record.key).offers
+    (gpu,) = [offer for offer in offers if offer.class_name == "gpu"]
+    assert gpu.no_copy.reason is Reason.COPY_NOT_OFFERED
+    with pytest.raises(RequestRefusedError) as refused:
+        choose(fleet)
+    assert refused.value.explanation.reason is Reason.COPY_NOT_OFFERED
+
+
+def test_a_machine_with_files_that_is_away_makes_no_offer_and_can_be_asked_for() -> (
+    None
+):
+    """It may come back before the turn does."""
+    fleet, record = a_fleet()
+    fleet.agents["cpu-box"].disconnect()
+    fleet.cycle()
+    home = fleet.get(record).home
+    assert home is not None
+    obstacle = copying.obstacle(fleet.core, home)
+    assert obstacle is not None
+    assert obstacle.reason is Reason.COPY_SOURCE_AWAY
+    assert choose(fleet).state is State.PLACED
+
+
+def test_files_that_are_right_where_it_is_placed_are_not_copied() -> None:
+    """What kept it from them is over: it goes back to its own folder."""
+    fleet, before = a_fleet()
+    speaks(fleet, "gpu-box", OLD)
+    waiting = choose(fleet)
+    origin = Origin(
+        home=replace(before.home, machine="gpu-box"), notebook=before.notebook
+    )
+    with fleet.core.transaction() as tx:
+        tx.put(replace(fleet.get(waiting), origin=origin))
+    speaks(fleet, "gpu-box", COPYING_PROTOCOL)
+    placed = fleet.get(waiting)
+    assert placed.assignment.machine == "gpu-box"
+    assert (placed.notebook, placed.origin) == (before.notebook, None)
+
+
+def test_bytes_and_files_are_both_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps that go on together are both in the timeline; a flood is not."""
+    fleet, _ = a_fleet()
+    record = choose(fleet)
+    agent = fleet.agents["gpu-box"]
+    agent.report(allocation_of(record), AgentEvent.ACCEPTED)
+    for step in ("copy_bytes", "copy_files"):
+        progress = Progress(step=step, done=1, total=2)
+        agent.report(allocation_of(record), AgentEvent.PROGRESS, progress=progress)
+    monkeypatch.setattr(reporting, "MOST_STEPS", 2)
+    flood = Progress(step="another", done=1)
+    agent.report(allocation_of(record), AgentEvent.PROGRESS, progress=flood)
+    reporting.write_progress(fleet.core)
+    steps = [
+        event.progress.step
+        for event in fleet.store.events(record.id)
+        if event.kind is TimelineKind.PROGRESS and event.progress is not None
+    ]
+    assert steps == ["copy_bytes", "copy_files"]
+
+
+def test_a_controller_that_was_killed_knows_of_the_copy() -> None:
+    """It is in the record, so that the transfer can begin anew."""
+    fleet, before = a_fleet()
+    record = choose(fleet)
+    again = fleet.restarted()
+    for agent in again.agents.values():
+        agent.connect()
+    epoch = record.assignment.epoch
+    found = copying.sending(again.core, "cpu-box", allocation_of(record), epoch)
+    assert found is not None
+    assert found.origin == Origin(home=before.home, notebook=before.notebook)

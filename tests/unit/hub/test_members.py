@@ -1,0 +1,151 @@
+"""A machine's members: between its owner and everybody, and named in its record."""
+
+from __future__ import annotations
+
+import pytest
+from fleet_builders import a_principal
+from fleet_controller import Fleet, a_catalog
+from scheduling_builders import some_facts
+
+from fleet_contracts.allocations import State
+from fleet_contracts.catalog import Catalog, Relation, Runtime
+from fleet_contracts.reasons import Reason
+from fleet_contracts.workloads import Accelerator, DriverName, Principal
+from fleet_hub.controller import enrolling, governing
+from fleet_hub.controller.audit_entry import Action, Actor, ActorRole
+from fleet_hub.controller.errors import RequestRefusedError
+from fleet_hub.service.deeds import DEEDS, LONGEST_NAME, MOST_MEMBERS
+
+
+ALICE = Actor(name="alice", role=ActorRole.OWNER)
+ROOT = Actor(name="root", role=ActorRole.ADMIN)
+BOB = a_principal("bob", 2)
+CAROL = a_principal("carol", 3).model_copy(update={"groups": ("bio",)})
+DAVE = a_principal("dave", 4)
+
+
+def containers(driver: DriverName = DriverName.DOCKER) -> Catalog:
+    """Return a catalog whose one runtime goes through *driver*."""
+    catalog = a_catalog()
+    runtime = Runtime(
+        name="c", accelerators=(Accelerator.CPU,), driver_refs={driver: "an-image"}
+    )
+    profile = catalog.profiles[0].model_copy(update={"runtimes": ("c",)})
+    return catalog.model_copy(update={"runtimes": (runtime,), "profiles": (profile,)})
+
+
+def a_fleet(driver: DriverName = DriverName.DOCKER) -> Fleet:
+    """Return alice's machine, which offers *driver* alone."""
+    fleet = Fleet(catalog=containers(driver))
+    fleet.machine()
+    fleet.core.model.presence["box"].facts = some_facts(drivers={driver: True})
+    fleet.core.model.stirred.add("box")
+    fleet.cycle()
+    return fleet
+
+
+def with_members(fleet: Fleet, choice: str) -> None:
+    """Let alice say who the members are, as the page does."""
+    DEEDS["members"].run(fleet.core, ALICE, "box", choice)
+    fleet.cycle()
+
+
+def lend(fleet: Fleet, owner: Relation, admin: Relation) -> None:
+    """Let owner and admin say how far it serves."""
+    governing.set_lending(fleet.core, ALICE, "box", owner)
+    governing.set_audience(fleet.core, ROOT, "box", admin)
+
+
+def state(fleet: Fleet, principal: Principal, server: int = 1) -> State:
+    """Return what becomes of a start of *principal*."""
+    return fleet.ask(server, principal=principal).state
+
+
+def test_members_are_served_where_owner_and_admin_let_them() -> None:
+    """By name or by group, and nobody else; after a restart as before."""
+    fleet = a_fleet()
+    lend(fleet, Relation.MEMBER, Relation.MEMBER)
+    assert state(fleet, BOB) is State.REFUSED
+    with_members(fleet, "bob, @bio")
+    assert state(fleet, BOB, 2) is State.PLACED
+    assert state(fleet, CAROL) is State.PLACED
+    assert state(fleet, DAVE) is State.REFUSED
+    again = fleet.restarted()
+    again.agents["box"].connect()
+    again.core.model.presence["box"].facts = some_facts(
+        drivers={DriverName.DOCKER: True}
+    )
+    again.core.model.stirred.add("box")
+    again.cycle()
+    assert state(again, BOB, 3) is State.PLACED
+    with_members(again, "@bio")
+    assert state(again, BOB, 4) is State.REFUSED
+    assert state(again, CAROL, 2) is State.PLACED
+
+
+@pytest.mark.parametrize(
+    ("owner", "admin", "reason"),
+    [
+        (Relation.OWNER, Relation.GUEST, Reason.OWNER_FORBIDS),
+        (Relation.GUEST, Relation.OWNER, Reason.NOT_IN_AUDIENCE),
+    ],
+)
+def test_the_list_widens_nothing_by_itself(
+    owner: Relation, admin: Relation, reason: Reason
+) -> None:
+    """The stricter word counts for members as for everybody."""
+    fleet = a_fleet()
+    lend(fleet, owner, admin)
+    with_members(fleet, "bob")
+    refused = fleet.ask(principal=BOB)
+    assert refused.state is State.REFUSED
+    assert refused.explanation is not None
+    assert refused.explanation.reason is reason
+
+
+def test_weak_isolation_serves_no_member() -> None:
+    """The sandbox is the owner's alone, whoever is named."""
+    fleet = a_fleet(DriverName.NATIVE)
+    lend(fleet, Relation.GUEST, Relation.GUEST)
+    with_members(fleet, "bob")
+    refused = fleet.ask(principal=BOB)
+    assert refused.explanation is not None
+    assert refused.explanation.reason is Reason.ISOLATION_TOO_WEAK
+
+
+def test_another_owner_begins_without_members() -> None:
+    """Whoever gets the machine names their own."""
+    fleet = a_fleet()
+    with_members(fleet, "bob")
+    # Its owner is gone: somebody else has their name by now.
+    fleet.ask(principal=a_principal("alice", 1))
+    fleet.ask(2, principal=a_principal("alice", 9))
+    code = enrolling.make_code(fleet.core, ROOT, name="box", owner="eve", local=True)
+    record, _ = enrolling.exchange(fleet.core, code)
+    assert (record.members, record.member_groups) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "@",
+        "bob, @",
+        "bo\x00b",
+        "x" * (LONGEST_NAME + 1),
+        ",".join(f"u{number}" for number in range(MOST_MEMBERS + 1)),
+    ],
+)
+def test_what_names_nobody_changes_nothing(choice: str) -> None:
+    """It says how to write members."""
+    fleet = a_fleet()
+    with_members(fleet, " bob ,, bob,@bio")
+    with pytest.raises(RequestRefusedError):
+        with_members(fleet, choice)
+    record = fleet.core.model.machines["box"]
+    assert (record.members, record.member_groups) == (("bob",), ("bio",))
+    (noted,) = [
+        item.entry
+        for item in fleet.store.audit(limit=10)
+        if item.entry.action is Action.MEMBERS_SET
+    ]
+    assert (noted.actor, noted.detail) == ("alice", "bob, @bio")
