@@ -122,6 +122,38 @@ def test_a_parked_page_leads_to_the_server_when_its_turn_comes(
     page.wait_for_url(re.compile(r"/user/ada/lab/"))
 
 
+LATE_PAGES = """
+import asyncio
+from fleet_hub.spawner import FleetSpawner
+
+_view = FleetSpawner.fleet_view
+
+async def _late(spawner):
+    while spawner.pending:
+        await asyncio.sleep(0.01)
+    return await _view(spawner)
+
+FleetSpawner.fleet_view = _late
+"""
+"""A Hub that takes so long to draw a pending start that it is over before."""
+
+
+def test_a_page_that_is_made_a_moment_too_late_leads_to_the_server(
+    running: Fleet, page: Page
+) -> None:
+    """It shows a start that is over already, so it hears no news of it."""
+    running.more_config = LATE_PAGES
+    running.end_hub()
+    running.start_hub()
+    running.wait_for_agent("box")
+    go_on(running).unlink()
+    page.goto(f"{running.url}/hub/spawn/ada/lab?choice=one")
+    with page.expect_request("**/hub/spawn-pending/**"):
+        page.click("button[type=submit]", no_wait_after=True)
+    go_on(running).touch()
+    page.wait_for_url(re.compile(r"/user/ada/lab/"))
+
+
 def test_leaving_the_line_needs_a_second_thought_and_names_the_right_server(
     running: Fleet, page: Page
 ) -> None:

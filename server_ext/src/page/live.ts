@@ -282,8 +282,7 @@ export class LiveTimeline {
   private _asking: AbortController | null = null;
 }
 
-/** Return the words of a page; English until it has others. */
-export /** Over plain http a browser has no clipboard but that of an earlier time. */
+/** Over plain http a browser has no clipboard but that of an earlier time. */
 async function toClipboard(text: string): Promise<void> {
   if (isSecureContext) {
     return navigator.clipboard.writeText(text);
@@ -301,6 +300,7 @@ async function toClipboard(text: string): Promise<void> {
   }
 }
 
+/** Return the words of a page; English until it has others. */
 function wordsOf({
   catalogue = null,
   isAnothers = false

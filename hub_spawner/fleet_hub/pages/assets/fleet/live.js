@@ -10,6 +10,7 @@
   const SILENCE_MS = 45000;
   const CANCELLED_MS = 2500;
   const AWAY_MS = 3000;
+  const LATE_MS = 3000;
   let leaving = false;
 
   const live = new LiveTimeline({
@@ -58,6 +59,19 @@
     if (data.page === "pending" && !data.progressUrl && (state === "ready" || ENDED.has(state))) reloadIn(700);
   }
 
+  /* Follows the controller.  A page may be made a moment after its time: what it knows
+   * already is then no news, and nothing else would ever come. */
+  function follow() {
+    data.progressUrl = "";
+    const state = live.timeline && live.timeline.state;
+    if (state === "ready") {
+      if (data.page === "pending") reloadIn(700);
+      // The Hub has not noticed yet.
+      else if (data.page === "waiting") reloadIn(LATE_MS);
+    }
+    void live.follow();
+  }
+
   /* The Hub's own stream, while it starts the server. */
   function listen() {
     const source = new EventSource(data.progressUrl);
@@ -83,8 +97,7 @@
     source.onerror = () => {
       // After a Hub restart the stream answers 400: follow the controller instead.
       if (source.readyState !== EventSource.CLOSED || leaving) return;
-      data.progressUrl = "";
-      live.follow();
+      follow();
     };
   }
 
@@ -129,7 +142,7 @@
   });
 
   if (data.page === "pending" && data.progressUrl) listen();
-  else if (data.viewToken) live.follow();
+  else if (data.viewToken) follow();
   else if (data.page !== "over") reloadIn(15000);
   // JupyterHub's own tests wait for this.
   window._jupyterhub_page_loaded = true;
