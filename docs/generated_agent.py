@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from generated_service import command_section
 
 from fleet_agent.commands import drain, enrol, install, probe
-from fleet_agent.daemon import FleetAgent
+from fleet_agent.settings import AgentSettings
 
 
 def agent_page() -> str:
@@ -61,7 +61,7 @@ def agent_page() -> str:
 
 
 def _settings() -> Iterator[str]:
-    traits = FleetAgent.class_own_traits(config=True)
+    traits = AgentSettings.class_own_traits(config=True)
     for name, trait in sorted(traits.items()):
         # The state folder's default is this machine's.
         default = "see above" if name == "state_dir" else trait.default_value_repr()

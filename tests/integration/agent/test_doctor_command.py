@@ -20,7 +20,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-from fleet_agent import daemon
+from fleet_agent import settings
 from fleet_agent.commands import doctor
 from fleet_agent.examination.running import (
     is_agent,
@@ -218,7 +218,7 @@ async def test_where_nothing_is_in_the_usual_folder_agents_are_looked_for(
     """The only one is meant; of several, the command for each is told."""
     usual = patient.folder.with_name("usual")
     folders = [patient.folder, patient.folder.with_name("other one")][:count]
-    monkeypatch.setattr(daemon, "default_state_folder", lambda: usual)
+    monkeypatch.setattr(settings, "default_state_folder", lambda: usual)
     monkeypatch.setattr(doctor, "default_state_folder", lambda: usual)
     monkeypatch.setattr(doctor, "running_folders", lambda: folders)
     words = ["--FleetAgent.drivers=simulation", "--controller=http://127.0.0.1:9/x/"]
