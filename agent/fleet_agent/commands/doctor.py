@@ -21,11 +21,11 @@ from fleet_agent.examination.looking import (
     picture_findings,
     term_findings,
 )
-from fleet_agent.examination.running import running_folders
+from fleet_agent.examination.running import folder_meant
 from fleet_agent.logs import configure_logs
 from fleet_agent.probes.detect import detect
 from fleet_agent.probes.settings import DetectSettings
-from fleet_agent.state_folder import StateFolder, default_state_folder
+from fleet_agent.state_folder import StateFolder
 from fleet_agent.terms.settings import read_terms
 from fleet_agent.terms.watching import TermsWatch
 from fleet_contracts.workloads import DriverName
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         app = FleetAgent()
         app.initialize([word for word in words if word != "--json"])
         configure_logs(logging.ERROR)
-        folder, others = _folder(app)
+        folder, others = folder_meant(Path(app.state_dir))
         findings = asyncio.run(_examine(app, folder, others))
     except AgentError as error:
         sys.stderr.write(f"fleet-agent doctor: {error}\n")
@@ -64,20 +64,6 @@ def main(argv: Sequence[str]) -> int:
     else:
         sys.stdout.write(prose(findings))
     return int(any(finding.stops_work for finding in findings))
-
-
-def _folder(app: FleetAgent) -> tuple[StateFolder, list[Path]]:
-    """Return the folder to look at, and those of agents where it is not clear which.
-
-    An agent that works elsewhere is meant where none was ever in the usual folder.
-    """
-    path = Path(app.state_dir).expanduser().resolve()
-    if path.is_dir() or app.state_dir != str(default_state_folder()):
-        return StateFolder(path), []
-    running = running_folders()
-    if len(running) == 1:
-        return StateFolder(running[0]), []
-    return StateFolder(path), running
 
 
 async def _examine(

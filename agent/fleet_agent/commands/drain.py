@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from fleet_agent.errors import AgentError
+from fleet_agent.errors import AgentError, SettingsError
+from fleet_agent.examination.running import folder_meant
 from fleet_agent.state_folder import StateFolder, add_state_option, write_private
 
 
@@ -18,8 +20,8 @@ def main(argv: Sequence[str]) -> int:
 def carry_out(command: str, argv: Sequence[str]) -> int:
     """Drain or resume, as *command* says; return the exit status."""
     arguments = parser(command).parse_args(argv)
-    folder = StateFolder(arguments.state_dir)
     try:
+        folder = _folder(command, arguments.state_dir)
         folder.check()
         if command == "drain":
             write_private(folder.drained, "by the machine's owner\n")
@@ -36,6 +38,23 @@ def carry_out(command: str, argv: Sequence[str]) -> int:
         return error.exit_code if isinstance(error, AgentError) else 1
     sys.stdout.write(said)
     return 0
+
+
+def _folder(command: str, named: Path) -> StateFolder:
+    """Return the folder of the agent that is meant.
+
+    Raises:
+        SettingsError: several agents run here, and none of them is named.
+    """
+    folder, running = folder_meant(named)
+    if running:
+        commands = [
+            f"fleet-agent {command}{StateFolder(it).as_option}" for it in running
+        ]
+        raise SettingsError(
+            f"several agents run on this computer; name one: {', or '.join(commands)}"
+        )
+    return folder
 
 
 def parser(command: str) -> argparse.ArgumentParser:

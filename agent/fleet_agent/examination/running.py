@@ -16,6 +16,20 @@ _PROGRAMS: Final = ("fleet-agent", "fleet_agent.cli")
 _OPTIONS: Final = ("--state-dir", "--FleetAgent.state_dir")
 
 
+def folder_meant(named: Path) -> tuple[StateFolder, list[Path]]:
+    """Return the folder that *named* means, and those of agents where it is not clear.
+
+    An agent that works elsewhere is meant where none was ever in the usual folder.
+    """
+    path = named.expanduser().resolve()
+    if path.is_dir() or named != default_state_folder():
+        return StateFolder(path), []
+    running = running_folders()
+    if len(running) == 1:
+        return StateFolder(running[0]), []
+    return StateFolder(path), running
+
+
 def running_folders() -> list[Path]:
     """Return the state folders in which this user's agents work now, by name."""
     return sorted({path for path in _named() if _is_used(path)})

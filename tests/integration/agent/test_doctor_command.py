@@ -20,8 +20,9 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-from fleet_agent import settings
-from fleet_agent.commands import doctor
+from fleet_agent import settings, state_folder
+from fleet_agent.commands import doctor, drain
+from fleet_agent.examination import running
 from fleet_agent.examination.running import (
     is_agent,
     running_folders,
@@ -219,8 +220,8 @@ async def test_where_nothing_is_in_the_usual_folder_agents_are_looked_for(
     usual = patient.folder.with_name("usual")
     folders = [patient.folder, patient.folder.with_name("other one")][:count]
     monkeypatch.setattr(settings, "default_state_folder", lambda: usual)
-    monkeypatch.setattr(doctor, "default_state_folder", lambda: usual)
-    monkeypatch.setattr(doctor, "running_folders", lambda: folders)
+    monkeypatch.setattr(running, "default_state_folder", lambda: usual)
+    monkeypatch.setattr(running, "running_folders", lambda: folders)
     words = ["--FleetAgent.drivers=simulation", "--controller=http://127.0.0.1:9/x/"]
     await asyncio.to_thread(doctor.main, words)
     said = capsys.readouterr().out
@@ -231,6 +232,32 @@ async def test_where_nothing_is_in_the_usual_folder_agents_are_looked_for(
     assert ("--state-dir '" in said) is (count == 2)
     if count:
         assert f"fleet-agent doctor --state-dir {patient.folder}, or" in said
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+async def test_the_only_agent_is_drained_wherever_it_works(
+    patient: Patient,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    count: int,
+) -> None:
+    """Of several, the command for each is told, and none is drained."""
+    usual = patient.folder.with_name("usual")
+    folders = [patient.folder, patient.folder.with_name("other one")][:count]
+    monkeypatch.setattr(state_folder, "default_state_folder", lambda: usual)
+    monkeypatch.setattr(running, "default_state_folder", lambda: usual)
+    monkeypatch.setattr(running, "running_folders", lambda: folders)
+    assert (drain.main([]) == 0) is (count == 1)
+    assert StateFolder(patient.folder).drained.exists() is (count == 1)
+    said = capsys.readouterr()
+    if count == 1:
+        assert f"fleet-agent resume --state-dir {patient.folder}\n" in said.out
+    elif count:
+        assert (
+            f"name one: fleet-agent drain --state-dir {patient.folder}, or" in said.err
+        )
+    else:
+        assert str(usual) in said.err
 
 
 @pytest.mark.parametrize(
