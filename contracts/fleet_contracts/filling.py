@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 
@@ -20,10 +21,21 @@ def fill(phrase: str, values: Mapping[str, str]) -> str:
 
     A part in ``[brackets]`` is left out when one of its placeholders has no value.
     """
+    pieces = [*_taken_apart(phrase, frozenset(values))]
+    pieces[1::2] = [values.get(name, "it") for name in pieces[1::2]]
+    return "".join(pieces)
+
+
+@lru_cache(maxsize=2048)
+def _taken_apart(phrase: str, known: frozenset[str]) -> tuple[str, ...]:
+    """Return the texts of *phrase*, and between them the names of its placeholders.
+
+    One explanation says the same few phrases hundreds of times.
+    """
     kept = _OPTIONAL.sub(
-        lambda part: part[1] if _names(part[1]) <= values.keys() else "", phrase
+        lambda part: part[1] if _names(part[1]) <= known else "", phrase
     )
-    return _PLACEHOLDER.sub(lambda name: values.get(name[1], "it"), kept)
+    return tuple(_PLACEHOLDER.split(kept))
 
 
 def foreign(text: str | None) -> str:

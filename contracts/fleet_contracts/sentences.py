@@ -129,9 +129,11 @@ def _holder(holder: Holder, now: datetime | None) -> str:
 
 
 def _time(moment: datetime, now: datetime | None) -> str:
-    if now is not None and moment.date() == now.astimezone(moment.tzinfo).date():
-        return f"{moment:%H:%M} {moment.tzname()}"
-    return f"{moment:%Y-%m-%d %H:%M} {moment.tzname()}"
+    clock = f"{moment.hour:02}:{moment.minute:02} {moment.tzname()}"
+    day = moment.date()
+    if now is not None and day == now.astimezone(moment.tzinfo).date():
+        return clock
+    return f"{day.isoformat()} {clock}"
 
 
 def _values(explanation: Explanation) -> dict[str, str]:

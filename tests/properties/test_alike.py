@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -39,6 +39,7 @@ from fleet_hub.scheduling.nearness import nearness
 from fleet_hub.scheduling.outlooks import DRIVER_ORDER, look
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
+from fleet_hub.scheduling.positions import position, positions
 from fleet_hub.scheduling.prospects import prospect_of, would_serve, would_start
 from fleet_hub.scheduling.snapshot import MachineState, Pin, Sharing, Snapshot
 from fleet_hub.scheduling.survey import answer_of
@@ -261,16 +262,51 @@ def counted(planner: Planner, waiter: Waiter) -> tuple[int, int]:
     return serving, starting
 
 
+CHANGES = st.lists(
+    st.tuples(
+        st.integers(0, 7),
+        st.sampled_from([{}, {"online": False}, {"draining_by": "root"}]),
+        st.sampled_from([None, 50, 100, 400]),
+        st.sampled_from([None, 0, 30]),
+    ),
+    max_size=3,
+)
+
+
 @settings(max_examples=150)
-@given(snapshots(), st.sampled_from(NAMES))
+@given(snapshots(), st.sampled_from(NAMES), CHANGES)
 def test_the_quick_answer_of_all_machines_equals_each_ones_own(
-    snapshot: Snapshot, class_name: str
+    snapshot: Snapshot,
+    class_name: str,
+    changes: list[tuple[int, dict[str, Any], int | None, int | None]],
 ) -> None:
-    """Code, numbers and holders, for whoever waits and for whoever might ask."""
+    """Code, numbers and holders, for whoever waits and for whoever might ask.
+
+    So it is again after machines changed of which something was known.
+    """
     planner = planner_of(snapshot)
     planner.decide(snapshot.now)
+    check_everybody(planner, class_name)
+    for number, fields, disk, held_gib in changes:
+        entry = planner.fleet.entries.get(f"m{number}")
+        if entry is None:
+            continue
+        facts = entry.machine.facts.model_copy(update={"disk_free_bytes": _gib(disk)})
+        held = tuple(entry.allocations.values())
+        if held_gib is not None:
+            more = an_allocation(f"more-{number}", disk_bytes=held_gib * GIB)
+            held = (*(one for one in held if one.workload != more.workload), more)
+        planner.put_machine(replace(entry.machine, facts=facts, held=held, **fields))
+    planner.decide(snapshot.now)
+    check_everybody(planner, class_name)
+
+
+def check_everybody(planner: Planner, class_name: str) -> None:
+    """Check the answers to all who wait, and to somebody who might ask."""
+    places = {waiter.workload: place for waiter, place in positions(planner)}
     for name in tuple(planner.waiters):
         waiter = planner.waiters[name]
+        assert position(planner, name) == places[name]
         check(planner, waiter, inspect_waiting(planner, name))
         serving, starting = counted(planner, waiter)
         assert prospect_of(planner, waiter, waiter.request) == (serving, starting)

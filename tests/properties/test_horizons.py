@@ -8,6 +8,7 @@ from hypothesis import given
 from scheduling_builders import GIB, NOON, OPEN, a_catalog, a_machine, an_allocation
 
 from fleet_contracts.workloads import DriverName
+from fleet_hub.scheduling.disks import by_disk
 from fleet_hub.scheduling.entries import SLACK_SECONDS, Entry
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.pools import Horizon, Pool
@@ -70,6 +71,15 @@ def scanned(pool: Pool, horizon: Horizon, now: float) -> float:
     )
 
 
+def first_named(pool: Pool, horizon: Horizon, now: float, start: float) -> str:
+    """Return the first machine by name that has room at *start*."""
+    return min(
+        name
+        for name, entry in pool.entries.items()
+        if entry.start(horizon.needs, horizon.seconds, now) == start
+    )
+
+
 @given(st.lists(MACHINES, min_size=1, max_size=5), WANTED, LATER)
 def test_the_soonest_is_what_a_look_at_each_would_find(
     machines: list[tuple[list[tuple[int, float | None]], object, int]],
@@ -91,6 +101,7 @@ def test_the_soonest_is_what_a_look_at_each_would_find(
         if found is not None:
             name = found[1]
             assert pool.entries[name].start((need,), seconds, now) == first
+            assert number or name == first_named(pool, horizon, now, first)
             assert horizon.start_on(name, now) == first
             others = horizon.soonest(now, {name})
             assert others is None or (others[0] >= first and others[1] != name)
@@ -101,6 +112,7 @@ def test_a_first_question_looks_at_few_machines(
 ) -> None:
     """Of those that have no room now only the ones that could have it first."""
     pool = a_pool([([(4, NOON + 600)], None, 100), ([(4, NOON + 60)], None, 100)])
+    open_pool = a_pool([([(4, NOON + 60)], None, 100), ([], None, 100)])
     looked: list[str] = []
     start = Entry.start
 
@@ -112,6 +124,9 @@ def test_a_first_question_looks_at_few_machines(
     need = Need(DriverName.NATIVE, (1000, 0, 0, 0), 0, ())
     assert pool.horizon((need,), 50.0).soonest(NOON) == (NOON + 90, "m01")
     assert looked == ["m01"]
+    looked.clear()
+    assert open_pool.horizon((need,), 50.0).soonest(NOON) == (NOON, "m01")
+    assert looked == ["m01"]
 
 
 def test_who_is_overdue_hides_no_end_that_comes() -> None:
@@ -122,3 +137,13 @@ def test_who_is_overdue_hides_no_end_that_comes() -> None:
     assert found == (NOON + 60 + SLACK_SECONDS, "m00")
     whole = Need(DriverName.NATIVE, (4000, 0, 0, 0), 0, ())
     assert pool.horizon((whole,), 50.0).soonest(NOON) is None
+
+
+def test_whatever_amount_of_disk_is_asked_for_the_answer_is_true() -> None:
+    """Also of more amounts than are remembered."""
+    pool = a_pool([([], None, 100), ([], None, 500)])
+    ((bucket, names),) = pool.buckets.items()
+    for gib in (*range(20, 600, 20), 100):
+        found = pool.disks.of(bucket, names, gib * GIB)
+        assert found == by_disk(pool.entries, names, gib * GIB)
+        assert len(found.enough) == (0 if gib > 500 else 20 if gib > 100 else 40)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,7 +14,7 @@ from fleet_hub.scheduling.holders import told
 from fleet_hub.scheduling.nearness import TAKES_NO_COPY, nearness
 from fleet_hub.scheduling.outlooks import Outlook
 from fleet_hub.scheduling.signatures import type_of
-from fleet_hub.scheduling.snapshot import Allocation, Pin
+from fleet_hub.scheduling.snapshot import Pin
 from fleet_hub.scheduling.vectors import (
     CPU,
     DISK,
@@ -227,22 +227,15 @@ def _holders(
     entry: Entry, need: Need, reason: Reason, asker: Asker
 ) -> tuple[Holder, ...]:
     positions, _ = _short(need, reason)
+    held = {
+        workload: sum([hold.amounts[position] for position in positions])
+        for workload, hold in entry.holds.items()
+    }
     return told(
-        _holding(entry, positions),
-        lambda item: sum(
-            entry.holds[item.workload].amounts[position] for position in positions
-        ),
+        # Only whose end could give back some of these amounts.
+        [entry.allocations[workload] for workload, amount in held.items() if amount],
+        lambda item: held[item.workload],
         viewer=asker.principal.name,
         names_visible=asker.names_visible,
         rested=dict(entry.machine.rested),
     )
-
-
-def _holding(entry: Entry, positions: Iterable[int]) -> list[Allocation]:
-    """Return whose end could give back some of these amounts."""
-    wanted = tuple(positions)
-    return [
-        entry.allocations[workload]
-        for workload, hold in entry.holds.items()
-        if any(hold.amounts[position] for position in wanted)
-    ]

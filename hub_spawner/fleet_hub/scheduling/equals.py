@@ -6,12 +6,13 @@ machine to machine, and only what it comes to is alike.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.disks import by_disk
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.interests import Interest, Part
-from fleet_hub.scheduling.vectors import DISK
+from fleet_hub.scheduling.vectors import Vector
 from fleet_hub.scheduling.waiter import Waiter
 
 
@@ -25,15 +26,18 @@ def equal_machines(fleet: Fleet, waiter: Waiter, part: Part) -> Iterator[list[st
     is_whole = part.own is None and part.others is None and interest.pin is None
     wanted = None if is_whole else members(interest, part)
     disk = waiter.request.chosen.disk_bytes
-    for names in _equal_amounts(part):
+    for bucket, names in _equal_amounts(part):
         meant = names if wanted is None else [it for it in names if it in wanted]
         if rejected_by:
             yield from ([name] for name in meant if name in rejected_by)
             meant = [name for name in meant if name not in rejected_by]
-        if disk:
-            yield from _by_disk(fleet, meant, disk)
-        elif meant:
-            yield meant
+        if not disk:
+            told: Iterable[list[str]] = (meant,)
+        elif meant is names and bucket is not None:
+            told = part.group.pool.disks.of(bucket, names, disk)
+        else:
+            told = by_disk(fleet.entries, meant, disk)
+        yield from filter(None, told)
 
 
 def members(interest: Interest, part: Part) -> Collection[str]:
@@ -50,35 +54,16 @@ def members(interest: Interest, part: Part) -> Collection[str]:
     }
 
 
-def _equal_amounts(part: Part) -> Iterator[list[str]]:
+def _equal_amounts(part: Part) -> Iterator[tuple[Vector | None, list[str]]]:
+    """Yield machines with equal amounts free, with their bucket if they are in one."""
     group = part.group
-    yield from group.pool.buckets.values()
+    yield from group.pool.buckets.items()
     troubled: dict[tuple[object, ...], list[str]] = {}
     for name, entry in sorted(group.troubled.items()):
         troubled.setdefault(_said(entry.trouble), []).append(name)
-    yield from troubled.values()
+    yield from ((None, names) for names in troubled.values())
 
 
 def _said(why: Explanation | None) -> tuple[object, ...]:
     """Return what is equal for troubles that say the same."""
     return () if why is None else (why.reason, why.subject, why.detail, why.requested)
-
-
-def _by_disk(fleet: Fleet, names: list[str], disk: int) -> Iterator[list[str]]:
-    """Yield *names* by what their disks come to."""
-    enough: list[str] = []
-    short: list[str] = []
-    small: list[str] = []
-    unknown: list[str] = []
-    entries = fleet.entries
-    for name in names:
-        entry = entries[name]
-        capacity = entry.capacity[DISK]
-        if capacity < disk:
-            is_known = capacity or entry.machine.facts.disk_free_bytes is not None
-            (small if is_known else unknown).append(name)
-        elif entry.free[DISK] < disk:
-            short.append(name)
-        else:
-            enough.append(name)
-    yield from filter(None, (enough, short, small, unknown))

@@ -18,10 +18,11 @@ from fleet_hub.scheduling.decisions import Verdict
 from fleet_hub.scheduling.holders import instant
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
+from fleet_hub.scheduling.positions import position
 from fleet_hub.scheduling.prospects import prospect_of
 from fleet_hub.scheduling.snapshot import Pin, Snapshot, Waiting
 from fleet_hub.scheduling.survey import never_answer, survey
-from fleet_hub.scheduling.telling import position_of, wait_of
+from fleet_hub.scheduling.telling import wait_of
 from fleet_hub.scheduling.waiter import Waiter
 
 
@@ -164,7 +165,7 @@ def refused(explanation: Explanation) -> Verdict:
 
 def waits(planner: Planner, waiter: Waiter) -> Verdict:
     """Return the verdict on what stays in the line, or would."""
-    wait = wait_of(planner, waiter, position_of(planner, waiter))
+    wait = wait_of(planner, waiter, position(planner, waiter.workload))
     return Verdict(
         startable=False,
         choosable=True,

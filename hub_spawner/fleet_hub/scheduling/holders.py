@@ -50,6 +50,8 @@ def _by_end(allocation: Allocation) -> tuple[bool, float, float, str]:
 
 def _idle_since(allocation: Allocation, rested: Mapping[str, float]) -> float | None:
     """Return since when all devices of *allocation* are at rest; None: not all are."""
+    if not rested:
+        return None
     since = [rested.get(uuid) for uuid in allocation.resources.devices]
     known = [moment for moment in since if moment is not None]
     # What it was given at rest is its own rest only from then on.

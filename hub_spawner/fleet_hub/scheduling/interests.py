@@ -63,6 +63,8 @@ class Interest:
     parts: tuple[Part, ...]
     hopeless: bool
     """Whether no machine will ever do, as things are; asked of a fleet with some."""
+    usable: frozenset[str]
+    """The keys of the signatures that could ever run it."""
 
 
 def interest_of(
@@ -88,6 +90,9 @@ def interest_of(
         view_of={view.horizon.pool: view for view in views},
         parts=parts,
         hopeless=all(part.outlook.hopeless for part in parts),
+        usable=frozenset(
+            part.group.signature.key for part in parts if part.outlook.needs
+        ),
     )
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Container, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
+from fleet_hub.scheduling.disks import Disks
 from fleet_hub.scheduling.entries import Entry
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.vectors import (
@@ -85,7 +87,15 @@ class Horizon:
         What fits now fits now, however long it has.
         """
         if len(self._unknown) > max(_FEW, len(self.pool.entries) // 4):
+            name = self._one_now(now, excluded)
+            if name is not None:
+                return now, name
             self._guess_all(now)
+        return self._soonest_known(now, excluded)
+
+    def _soonest_known(
+        self, now: float, excluded: Container[str]
+    ) -> tuple[float, str] | None:
         for name in tuple(self._unknown):
             self._look(name, now)
         known, entries, soonest = self._known, self.pool.entries, self._soonest
@@ -114,6 +124,22 @@ class Horizon:
         for item in passed:
             heapq.heappush(soonest, item)
         return found
+
+    def _one_now(self, now: float, excluded: Container[str]) -> str | None:
+        """Return the first machine by name that has room now; None: nobody knows yet.
+
+        Where one has, nothing need be known of the others.
+        """
+        fitting = (
+            names
+            for bucket, names in self.pool.buckets.items()
+            if any(assign(bucket, need) is not None for need in self._bare)
+        )
+        by_name = (name for name in heapq.merge(*fitting) if name not in excluded)
+        for name in islice(by_name, _FEW):
+            if self._look(name, now) <= now:
+                return name
+        return None
 
     def _guess_all(self, now: float) -> None:
         """Begin anew with a bound for each machine: there is no room there before it."""
@@ -151,6 +177,7 @@ class Pool:
         """Begin without machines."""
         self.entries: dict[str, Entry] = {}
         self.buckets: dict[Vector, list[str]] = {}
+        self.disks = Disks(self.entries)
         self._horizons: dict[tuple[tuple[Need, ...], float], Horizon] = {}
         self._rankings: dict[tuple[Need, ...], Ranking] = {}
 
@@ -205,6 +232,7 @@ class Pool:
                 yield score, name
 
     def _enter(self, bucket: Vector, name: str) -> None:
+        self.disks.forget(bucket)
         if bucket in self.buckets:
             insort(self.buckets[bucket], name)
             return
@@ -213,6 +241,7 @@ class Pool:
             ranking.add(bucket)
 
     def _leave(self, bucket: Vector, name: str) -> None:
+        self.disks.forget(bucket)
         names = self.buckets[bucket]
         del names[bisect_left(names, name)]
         if not names:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from fleet_hub.scheduling.interests import Interest
 from fleet_hub.scheduling.planner import Planner
@@ -31,11 +33,24 @@ def positions(
         interest = waiter.interest
         mine = ahead.get(interest)
         if mine is None:
-            mine = ahead[interest] = _Ahead(groups=_usable(interest))
+            mine = ahead[interest] = _Ahead(groups=interest.usable)
         if wanted is None or workload in wanted:
             yield waiter, _before(mine, ahead)
         if waiter.quota is None:
             mine.count += 1
+
+
+def position(planner: Planner, workload: str) -> int:
+    """Return how many before *workload*, which waits, want the same machines."""
+    ahead: Counter[Interest] = Counter()
+    for name in takewhile(workload.__ne__, planner.line):
+        waiter = planner.waiters[name]
+        if waiter.quota is None:
+            ahead[waiter.interest] += 1
+    mine = planner.waiters[workload].interest.usable
+    return sum(
+        count for other, count in ahead.items() if not mine.isdisjoint(other.usable)
+    )
 
 
 def _before(mine: _Ahead, ahead: dict[Interest, _Ahead]) -> int:
@@ -43,10 +58,4 @@ def _before(mine: _Ahead, ahead: dict[Interest, _Ahead]) -> int:
         other.count
         for other in ahead.values()
         if not mine.groups.isdisjoint(other.groups)
-    )
-
-
-def _usable(interest: Interest) -> frozenset[str]:
-    return frozenset(
-        part.group.signature.key for part in interest.parts if part.outlook.needs
     )

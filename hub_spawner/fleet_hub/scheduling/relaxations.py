@@ -125,7 +125,7 @@ def _disk(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
     values = {
         amount
         for entry in fleet.entries.values()
-        for amount in (entry.machine.facts.disk_free_bytes or 0, entry.free[DISK])
+        for amount in (entry.capacity[DISK], entry.free[DISK])
     }
     return _Amounts(chosen, "disk_bytes", values, _FINE_BYTES)
 

@@ -87,11 +87,6 @@ def acknowledge(planner: Planner, told: Iterable[Wait]) -> None:
             waiter.broken = None
 
 
-def position_of(planner: Planner, waiter: Waiter) -> int:
-    """Return how many before *waiter* want the same machines."""
-    return next(place for _, place in positions(planner, {waiter.workload}))
-
-
 def _headline(
     planner: Planner, interest: Interest, waiter: Waiter, counted: Survey
 ) -> Explanation:
