@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import socket
 import urllib.error
 import urllib.request
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import psutil
@@ -19,6 +21,9 @@ from fleet_hub.places import SERVICE_NAME, Places, secret_of
 
 
 ANSWER_SECONDS: Final = 5.0
+_INNER: Final = range(20_000, 32_000)
+"""Below the ports that systems give to outgoing connections, which may come at any time:
+a part that starts slowly, or is started again, still finds its own free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +85,20 @@ def is_free(port: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Return so many different ports that nobody uses."""
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
+    """Return so many different ports that nobody uses.
+
+    Raises:
+        ConfigurationError: there are not as many.
+    """
+    # At random: two runs that begin together hardly choose the same ones.
+    free = filter(is_free, random.sample(_INNER, len(_INNER)))
+    found = list(islice(free, count))
+    if len(found) < count:
+        raise ConfigurationError(
+            f"no ports are free between {_INNER[0]} and {_INNER[-1]} on this machine. "
+            "End some of the programs that listen there"
+        )
+    return found
 
 
 def _by_whom(port: int) -> str:
