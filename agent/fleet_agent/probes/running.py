@@ -150,6 +150,9 @@ def _collect(
     if left_over or not in_time:
         _kill_group(process)
         _ended(process, _GRACE_SECONDS)
+        # An agent that got no time itself has not read what was said in time.
+        for pipe, stream in ((process.stdout, out), (process.stderr, err)):
+            _take_rest(pipe, stream)
     for pipe in (process.stdout, process.stderr):
         with contextlib.suppress(OSError):
             pipe.close()
@@ -171,6 +174,18 @@ def _drain(selector: selectors.BaseSelector, seconds: float) -> None:
         else:
             stream.open = False
             selector.unregister(pipe)
+
+
+def _take_rest(pipe: IO[bytes], stream: _Stream) -> None:
+    """Take what lies in *pipe*, and wait for nothing; whoever writes on is not heard."""
+    for _ in range(OUTPUT_LIMIT // _CHUNK):
+        try:
+            chunk = os.read(pipe.fileno(), _CHUNK)
+        except OSError:
+            return
+        if not chunk:
+            return
+        stream.take(chunk)
 
 
 def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:

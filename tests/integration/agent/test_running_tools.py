@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from patience import PATIENCE
 
+from fleet_agent.probes import running
 from fleet_agent.probes.running import OUTPUT_LIMIT, run
 from fleet_agent.probes.tools import ToolCall, ToolFault
 
@@ -25,10 +29,27 @@ def a_tool(folder: Path, script: str, *, name: str = "tool", mode: int = 0o755) 
 
 
 def call(
-    path: str, *arguments: str, seconds: float = 10.0, **facts: object
+    path: str, *arguments: str, seconds: float = PATIENCE, **facts: object
 ) -> ToolCall:
     """Return a call of the program at *path*."""
     return ToolCall(tool="tool", argv=(path, *arguments), seconds=seconds, **facts)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def over_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Let the time of a tool be over once there is a file, and no moment earlier."""
+
+    def over(sign: Path) -> None:
+        begun = time.monotonic()
+
+        def clock() -> float:
+            # Its time is counted from the first call: that one may be late as well.
+            return begun + (2 * PATIENCE if next(calls) and sign.exists() else 0)
+
+        calls = count()
+        monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=clock))
+
+    return over
 
 
 def is_gone(pid: int) -> bool:
@@ -55,15 +76,18 @@ def test_both_streams_and_the_exit_code_come_back(tmp_path: Path) -> None:
     assert not result.timed_out
 
 
-def test_a_tool_that_hangs_is_killed_with_all_of_its_children(tmp_path: Path) -> None:
+def test_a_tool_that_hangs_is_killed_with_all_of_its_children(
+    tmp_path: Path, over_once: Callable[[Path], None]
+) -> None:
     """After its time the whole process group is gone, and the caller is free."""
     pids = tmp_path / "pids"
     tool = a_tool(
         tmp_path,
-        f'#!/bin/sh\nsleep 600 &\necho "$$ $!" > {pids}.new\nmv {pids}.new {pids}\n'
-        "echo said before\nwait\n",
+        "#!/bin/sh\nsleep 600 &\necho said before\n"
+        f'echo "$$ $!" > {pids}.new\nmv {pids}.new {pids}\nwait\n',
     )
-    result = run(call(tool, seconds=3.0))
+    over_once(pids)
+    result = run(call(tool))
 
     assert result.timed_out
     assert result.exit_code is None
@@ -79,7 +103,7 @@ def test_a_child_that_keeps_the_pipe_open_does_not_keep_the_caller(
     tool = a_tool(
         tmp_path, f"#!/bin/sh\nsleep 600 &\necho $! > {pids}\necho done\nexit 0\n"
     )
-    result = run(call(tool, seconds=60.0))
+    result = run(call(tool))
 
     assert not result.timed_out
     assert (result.stdout, result.exit_code) == ("done\n", 0)
@@ -89,19 +113,45 @@ def test_a_child_that_keeps_the_pipe_open_does_not_keep_the_caller(
 def test_endless_output_is_cut_and_the_tool_still_ends(tmp_path: Path) -> None:
     """What is too much is thrown away, so that neither side waits for the other."""
     tool = a_tool(tmp_path, "#!/bin/sh\nyes out | head -c 3000000\necho >&2 end\n")
-    result = run(call(tool, seconds=60.0))
+    result = run(call(tool))
 
     assert len(result.stdout) == OUTPUT_LIMIT
     assert result.stderr == "end\n"
     assert result.exit_code == 0
 
 
-def test_output_without_end_is_ended(tmp_path: Path) -> None:
+def test_output_without_end_is_ended(
+    tmp_path: Path, over_once: Callable[[Path], None]
+) -> None:
     """A tool that prints for ever is stopped at its time, not at its output's end."""
-    result = run(call(a_tool(tmp_path, "#!/bin/sh\nexec yes\n"), seconds=1.0))
+    begun = tmp_path / "begun"
+    over_once(begun)
+    result = run(call(a_tool(tmp_path, f"#!/bin/sh\necho y\n: >{begun}\nexec yes\n")))
 
     assert result.timed_out
     assert 0 < len(result.stdout) <= OUTPUT_LIMIT
+
+
+def test_what_was_said_in_time_is_heard_by_an_agent_that_was_held_up(
+    tmp_path: Path, over_once: Callable[[Path], None]
+) -> None:
+    """The tool answered and ended; that nobody read it before is no fault of its own."""
+    said = tmp_path / "said"
+    over_once(said)
+    tool = a_tool(tmp_path, f"#!/bin/sh\necho out\necho err >&2\n: >{said}\n")
+    spawn = running._spawn
+
+    def spawn_and_wait(path: str, call: ToolCall) -> object:
+        process = spawn(path, call)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        return process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "_spawn", spawn_and_wait)
+        result = run(call(tool, seconds=0.0))
+
+    assert (result.timed_out, result.exit_code) == (False, 0)
+    assert (result.stdout, result.stderr) == ("out\n", "err\n")
 
 
 def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
