@@ -156,6 +156,8 @@ TABLE: list[tuple[str, str, dict[str, int]]] = [
     ("GET", "usage", page()),
     ("GET", "line", page(**ADMINS)),
     ("GET", "line?format=csv", page(**ADMINS)),
+    ("GET", "decisions", page(**ADMINS)),
+    ("GET", "decisions?format=json", page(**ADMINS)),
     ("GET", "holds", page(**ADMINS)),
     ("GET", "holds?format=json", page(**ADMINS)),
     ("GET", "profiles", page(**ADMINS)),
@@ -422,6 +424,7 @@ async def test_long_words_of_forms_are_refused_or_cut(service: Service) -> None:
         f"audit?target={'x' * 3000}&before=-1",
         f"line?from={10**15}",
         f"holds?from={10**15}",
+        f"decisions?from={10**15}&q={'x' * 3000}",
         f"profiles?user={'x' * 3000}",
     ):
         response = await service.fetch(path, token=token)

@@ -31,7 +31,8 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
 HOSTILE = "<script>alert('x')</script>"
 ADMIN_PAGES = (
-    *("", "machines", "machines/box", "line", "holds", "profiles", "usage", "audit"),
+    *("", "machines", "machines/box", "line", "decisions", "holds", "profiles"),
+    *("usage", "audit"),
 )
 
 
@@ -256,7 +257,7 @@ async def test_tables_are_filtered_sorted_and_exported_by_their_address(
     root, bob = Browser(service, "root"), Browser(service, "bob")
 
     _, page = await root.visit("line?q=group:of-bob&sort=-waited")
-    rows = page.split("<tbody>")[1]
+    rows = page.split("<tbody>")[2]
     assert rows.index("bob / server-2") < rows.index("bob / server-3")
     assert "alice / default" not in page
     assert 'aria-sort="descending"><a href="?q=group%3Aof-bob&amp;sort=waited">' in page
@@ -284,6 +285,38 @@ async def test_tables_are_filtered_sorted_and_exported_by_their_address(
         document = json.loads((await bob.visit(f"{path}?format=json"))[1])
         assert {row[key] for row in document["rows"]} == own
     assert len(json.loads((await root.visit("?format=json"))[1])["rows"]) == 3
+
+
+async def test_the_line_shows_each_class_and_the_latest_decisions(
+    service: Service,
+) -> None:
+    """What is free of it, who waits for how long, and who got what by which rule."""
+    agent = ScriptedAgent(service, await service.enrol("box", "alice"), cores=4)
+    await agent.connect()
+    start = await AttendedStart(service, an_ask(class_name="whole")).open()
+    assert (await start.ended()).kind is OutcomeKind.READY
+    waits = await AttendedStart(service, an_ask(2, class_name="whole")).open()
+    await waits.until("waiting")
+    root = Browser(service, "root")
+    _, page = await root.visit("line")
+    classes, _, decisions = page.split("<tbody>")[1:]
+    small, whole = classes.split("</tbody>")[0].split("<tr>")[1:]
+    for row, name, total in ((small, "small", 4), (whole, "whole", 1)):
+        assert f">{name}<" in row
+        assert "●</span> busy" in row
+        assert f"0 of {total}" in row
+    assert 'data-label="Waiting">1<' in whole
+    assert whole.count(">—<") == 2, "of too few waits nothing is said"
+    assert "nobody else waited" in decisions
+    assert "alice / default" in decisions
+    assert ">box<" in decisions
+    document = json.loads((await root.visit("decisions?format=json&q=user:alice"))[1])
+    (row,) = document["rows"]
+    assert document["schema"] == "jupyterhub-fleet/table-decisions/v1"
+    assert (row["machine"], row["class"], row["rule"]) == ("box", "whole", "alone")
+    _, page = await root.visit("decisions?q=nobody-of-them")
+    assert "Nothing here matches" in page
+    await agent.hang_up()
 
 
 async def test_everybody_reads_their_own_use_and_an_admin_all(

@@ -30,6 +30,7 @@ PAGES = {
     "machines": "machines",
     "machine": "machines/gpu-01",
     "line": "line",
+    "decisions": "decisions",
     "holds": "holds",
     "profiles": "profiles",
     "usage": "usage",

@@ -10,7 +10,7 @@ from fleet_contracts.timeline import TimelineKind
 from fleet_hub.controller import copying, lifecycle
 from fleet_hub.controller.asking import version_of
 from fleet_hub.controller.core import Core, Transaction
-from fleet_hub.controller.records import Assignment, Issued
+from fleet_hub.controller.records import Assignment, Decided, Issued
 from fleet_hub.controller.retelling import AT_A_TIME, retell
 from fleet_hub.controller.states import pin_of
 from fleet_hub.scheduling.decisions import Placement, Plan
@@ -116,6 +116,13 @@ def _place(core: Core, tx: Transaction, placement: Placement) -> None:
         assignment=assignment,
         outset=None,
         waited=waited,
+        decided=Decided(
+            at=tx.now.timestamp(),
+            waited=max(0.0, (tx.now - record.asked_at).total_seconds()),
+            class_name=placement.class_name,
+            machine=placement.machine,
+            rule=placement.rule,
+        ),
         explanation=placement.note,
         profile_version=version_of(core, record.choice),
     )

@@ -19,6 +19,7 @@ from fleet_hub.controller.records import (
     MachineRecord,
     Workload,
 )
+from fleet_hub.controller.turns import Turns
 from fleet_hub.scheduling.decisions import Wait
 from fleet_hub.scheduling.likely import History
 from fleet_hub.scheduling.snapshot import Usage as FairUse
@@ -98,6 +99,8 @@ class Model:
         """What each user has used of the fleet lately, ended work only."""
         self.history = History()
         """How the latest waits went, by class."""
+        self.turns = Turns()
+        """How the latest turns came, and how long those had waited."""
         self.stirred: set[str] = set()
         """Machines of which a link told something that placement looks at."""
         self._unclaimed: set[str] = set()
@@ -127,6 +130,7 @@ class Model:
                 codes={code.code_hash: code for code in contents.codes},
             )
         )
+        self.turns.begin(contents.workloads)
 
     def apply(self, change: Change) -> None:
         """Take over what has just become durable."""
@@ -167,6 +171,8 @@ class Model:
         earlier, waited = self.workloads.get(record.id), record.waited
         if waited is not None and (earlier is None or earlier.waited != waited):
             self.history.note(waited.class_name, waited.part)
+        if earlier is not None and earlier.decided != record.decided:
+            self.turns.note(record)
         self._unindex(record.id)
         self.workloads[record.id] = record
         self._keys[record.key] = record.id

@@ -22,6 +22,7 @@ from fleet_contracts.workloads import (
     RuntimeSpec,
     ServerKey,
 )
+from fleet_hub.scheduling.decisions import Rule
 from fleet_hub.scheduling.likely import Outset, Waited
 from fleet_hub.scheduling.snapshot import Reservation
 
@@ -79,6 +80,18 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """How a workload last got its machine."""
+
+    at: float
+    waited: float
+    """Seconds, from asking."""
+    class_name: str
+    machine: str
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """One server of one user; each launch of it is a generation."""
 
@@ -108,6 +121,10 @@ class Workload:
     """That promise as it was first made."""
     waited: Waited | None = None
     """How its last wait with a promise went."""
+    decided: Decided | None = None
+    """How its last turn came."""
+    moved: int = 0
+    """Where admins put it: above 0 before everybody else, below 0 behind."""
     rejected_by: Mapping[str, Reason] = field(default_factory=dict)
     rejections: int = 0
     assignment: Assignment | None = None

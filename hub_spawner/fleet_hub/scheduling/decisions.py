@@ -12,6 +12,21 @@ from fleet_contracts.workloads import DriverName, Resources, RuntimeSpec
 from fleet_hub.scheduling.snapshot import Reservation
 
 
+class Rule(StrEnum):
+    """What put one who starts before whoever comes next in the line."""
+
+    ALONE = "alone"
+    """Nobody else waited."""
+    BACKFILL = "backfill"
+    """Others ahead go on waiting: none of them starts later because of it."""
+    PRIORITY = "priority"
+    YIELDED = "yielded"
+    """Agents kept rejecting the next one."""
+    SHARE = "share"
+    """Its user has used less for their weight."""
+    AGE = "age"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """A workload gets a machine, and what it holds there."""
@@ -31,6 +46,8 @@ class Placement:
     score: tuple[tuple[str, float], ...] = ()
     """Why this machine: the terms in the order in which they counted."""
     runners_up: tuple[str, ...] = ()
+    rule: Rule = Rule.ALONE
+    """Why it, before others."""
     note: Explanation | None = None
     """A limit worth telling, such as the reserved Metal GPU."""
 

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from fleet_contracts.catalog import Catalog
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.decisions import Rule
 from fleet_hub.scheduling.shares import (
     ENTRY_SECONDS,
     Capacity,
@@ -66,6 +67,21 @@ class Line:
     def place_of(self, workload: str) -> Place:
         """Return the place of a workload that waits."""
         return self._place_of[workload]
+
+    def rule_of(self, workload: str) -> Rule:
+        """Return what puts a workload that waits before whoever comes next."""
+        place = self._place_of[workload]
+        at = bisect_left(self._places, place)
+        if at:
+            return Rule.BACKFILL
+        if at + 1 == len(self._places):
+            return Rule.ALONE
+        after = self._places[at + 1]
+        rules = (Rule.PRIORITY, Rule.YIELDED, Rule.SHARE)
+        for rule, mine, other in zip(rules, place, after, strict=False):
+            if mine != other:
+                return rule
+        return Rule.AGE
 
     def join(self, waiting: Waiting, request: Request) -> None:
         """Give *waiting* its place."""

@@ -357,6 +357,7 @@ class Planner:
     ) -> None:
         self._count([], [allocation])
         self._agenda.watch(placement.machine, ends_by=allocation.ends_by)
+        placement = replace(placement, rule=self.line.rule_of(waiter.workload))
         self._remove(waiter, starts=True)
         self._placements.append(placement)
         self._rounds.has_started = True

@@ -8,7 +8,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from fleet_contracts.language import mark, speak_of_another, translated
+from fleet_contracts.language import mark, translated
 from fleet_contracts.telling import duration
 from fleet_contracts.timeline_phrases import STATES
 from fleet_contracts.workloads import Principal
@@ -19,27 +19,17 @@ from fleet_hub.controller.records import Workload
 from fleet_hub.explaining.answers import line
 from fleet_hub.explaining.document import InLine
 from fleet_hub.machine_words import plain, resources_line
+from fleet_hub.service.admin_page import AdminPage
+from fleet_hub.service.class_rows import class_rows
 from fleet_hub.service.internal_machines import UNNAMED
-from fleet_hub.service.listings import Column, ListingPage
+from fleet_hub.service.listings import Column
 from fleet_hub.service.machine_sections import age
+from fleet_hub.service.turn_pages import FEW, turn_rows
 
 
 PAGE_SIZE: Final = 100
 MOST_PEOPLE: Final = 30
 """Of whom the profiles page says what they could start; others are asked by name."""
-
-
-class AdminPage(ListingPage):
-    """A page for the Hub's admins alone."""
-
-    @override
-    async def prepare(self) -> None:
-        """Find out who asks, and end everybody else's request."""
-        await super().prepare()
-        if not self._finished:
-            self.require_admin()
-            # What is said there is said of everybody.
-            speak_of_another(is_another=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +97,8 @@ class LineHandler(AdminPage):
             "line.html",
             as_of=document.as_of,
             listing=listing,
+            classes=class_rows(self.core),
+            decisions=turn_rows(self.core.model.turns.latest()[:FEW]),
             xsrf_form_html=self.xsrf_form_html(),
             # A script's request is believed with it alone: no other site can read it.
             xsrf_token=self.xsrf_token.decode(),

@@ -24,6 +24,7 @@ from fleet_hub.service import (
     machine_pages,
     pages,
     servers_page,
+    turn_pages,
     usage,
 )
 from fleet_hub.service.attend import AttendSocket
@@ -117,6 +118,7 @@ def routes(context: Context) -> list[tuple[Any, ...]]:
         (rf"{prefix}machines/{MACHINE}/{DEED}", machine_pages.DeedHandler, given),
         (rf"{prefix}usage", usage.UsagePage, given),
         (rf"{prefix}line", fleet_pages.LineHandler, given),
+        (rf"{prefix}decisions", turn_pages.DecisionsHandler, given),
         (rf"{prefix}holds", fleet_pages.HoldsHandler, given),
         (rf"{prefix}profiles", fleet_pages.ProfilesHandler, given),
         (rf"{prefix}audit", fleet_pages.AuditHandler, given),

@@ -11,35 +11,39 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// Reads a table again while somebody looks at it, and leaves it alone while it is worked in.
+// Reads tables again while somebody looks at them, and leaves them alone while one is
+// worked in.
 (() => {
   const EVERY_MS = 10000;
-  const table = document.querySelector("[data-fresh]");
-  if (!table) return;
+  const tables = [...document.querySelectorAll("[data-fresh]")];
+  if (tables.length === 0) return;
+  const guarded = tables.find((table) => table.dataset.xsrf);
   const says = (what) => {
-    const line = table.querySelector("[data-says]");
+    const line = document.querySelector("[data-fresh] [data-says]");
     const text = line.dataset[what];
     if (line.textContent !== text) line.textContent = text;
   };
 
   function isWorkedIn() {
     const selection = document.getSelection();
-    return table.contains(document.activeElement)
+    return tables.some((table) => table.contains(document.activeElement)
       || table.querySelector("details[open]") !== null
-      || (!selection.isCollapsed && selection.containsNode(table, true));
+      || (!selection.isCollapsed && selection.containsNode(table, true)));
   }
 
   async function renew() {
     if (document.visibilityState !== "visible") return;
     if (isWorkedIn()) { says("held"); return; }
-    const headers = { "X-XSRFToken": table.dataset.xsrf };
+    const headers = { "X-XSRFToken": guarded.dataset.xsrf };
     const answer = await fetch(location.href, { headers, credentials: "same-origin" });
     if (!answer.ok || answer.redirected) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const fresh = page.querySelector("[data-fresh]");
-    if (!fresh || isWorkedIn()) return;
-    table.dataset.xsrf = fresh.dataset.xsrf;
-    table.replaceChildren(...fresh.childNodes);
+    const fresh = [...page.querySelectorAll("[data-fresh]")];
+    if (fresh.length !== tables.length || isWorkedIn()) return;
+    tables.forEach((table, at) => {
+      Object.assign(table.dataset, fresh[at].dataset);
+      table.replaceChildren(...fresh[at].childNodes);
+    });
     says("on");
   }
 
