@@ -402,6 +402,10 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
         "it is not your turn yet, and your place in the line is kept",
         "You can close this page: the server starts when it is your turn.",
     ),
+    Reason.PLACE_MOVED: (
+        "an admin gave it another place in the line",
+        "An admin can say why, and can move it again.",
+    ),
     Reason.METAL_RESERVED: (
         (
             "this Mac's GPU is reserved for this server, because programs on a Mac cannot "

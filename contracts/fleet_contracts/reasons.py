@@ -132,6 +132,7 @@ class Reason(StrEnum):
     CUT_OFF = "cut_off"
     NOT_CLAIMED = "not_claimed"
     PLACE_KEPT = "place_kept"
+    PLACE_MOVED = "place_moved"
     METAL_RESERVED = "metal_reserved"
     METAL_SHARED = "metal_shared"
     PROMISE_BROKEN = "promise_broken"
@@ -172,6 +173,7 @@ FACTS: dict[Reason, _Fact] = {
         Reason.CUT_OFF,
         Reason.NOT_CLAIMED,
         Reason.PLACE_KEPT,
+        Reason.PLACE_MOVED,
         Reason.METAL_RESERVED,
         Reason.METAL_SHARED,
         Reason.PROMISE_BROKEN,

@@ -26,6 +26,7 @@ WORDS: Final = {
     Action.ADDRESS_REFUSED: mark("had its address tried, in vain"),
     Action.SECOND_LINK_REFUSED: mark("was refused as a second agent"),
     Action.LEFT_THE_LINE: mark("took it out of the line"),
+    Action.MOVED_IN_LINE: mark("gave it another place in the line"),
     Action.FILES_COPIED: mark("had its files copied"),
 }
 ROLES: Final = {

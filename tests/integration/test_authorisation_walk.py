@@ -177,6 +177,8 @@ TABLE: list[tuple[str, str, dict[str, int]]] = [
     ("POST", "machines/spare/revoke", persons(303, **MACHINE)),
     # Last, because for those who may they end the workload.
     ("POST", "workloads/RUNNING/leave", persons(409, **WORKLOAD)),
+    ("POST", "workloads/WAITING/move", persons(303, **ADMINS)),
+    ("POST", "workloads/RUNNING/move", persons(409, **ADMINS)),
     ("POST", "workloads/WAITING/leave", persons(303, **WORKLOAD)),
     ("POST", "api/workloads/NEXT/leave", persons(**WORKLOAD)),
 ]
@@ -190,6 +192,8 @@ BODIES: dict[str, Any] = {
     "internal/machines/spare/lending": {"choice": "member"},
     "internal/machines/spare/members": {"choice": "bob,@bio"},
     "machines/spare/members": b"choice=bob",
+    "workloads/WAITING/move": b"place=first&why=a+course",
+    "workloads/RUNNING/move": b"place=first",
     "machines/spare/audience": b"choice=member",
     "machines/spare/lending": b"choice=member",
     "machines": b"name=new&owner=alice",

@@ -223,6 +223,35 @@ async def test_the_line_tells_why_and_lets_an_admin_take_somebody_out(
     assert (await entries(service))[-1] == ("root", "left_the_line", workload)
 
 
+async def test_an_admin_gives_somebody_another_place(service: Service) -> None:
+    """With a reason, which the log keeps; nobody else may, and no other site."""
+    agent = ScriptedAgent(service, await service.enrol("box", "alice"), cores=4)
+    await agent.connect()
+    for server in (1, 2, 3):
+        start = await AttendedStart(service, an_ask(server, class_name="whole")).open()
+        await (start.until("waiting") if server > 1 else start.ended())
+    last = (await service.status("1-3"))["workload"]
+    deed = f"workloads/{last}/move"
+    root = Visit(service, "root")
+    code, _ = await root.submit("line", deed, proof="guessed", place="first")
+    assert code == 403
+    code, page = await root.submit("line", deed, place="front")
+    assert code == 400
+    code, page = await root.submit("line", deed, place="first", why="a <b>course</b>")
+    assert code == 200
+    rows = page.split("<tbody>")[2]
+    assert rows.index("alice / server-3") < rows.index("alice / server-2")
+    assert ">put first<" in rows
+    assert (await entries(service))[-1] == ("root", "moved_in_line", last)
+    _, page = await root.visit(f"audit?target={last}")
+    assert "(first: alice/server-3), saying: a &lt;b&gt;course&lt;/b&gt;<" in page
+    told = await service.json(
+        f"api/workloads/{last}/timeline", token="token hub-token-of-alice"
+    )
+    assert "place_moved" in json.dumps(told)
+    await agent.hang_up()
+
+
 async def test_what_is_held_and_who_could_start_are_shown(service: Service) -> None:
     """The holder by name for an admin; the next one would wait, and why."""
     agent = ScriptedAgent(service, await service.enrol("box", "alice"), cores=4)

@@ -10,10 +10,10 @@ from fleet_contracts.timeline import TimelineKind
 from fleet_hub.controller import copying, lifecycle
 from fleet_hub.controller.asking import version_of
 from fleet_hub.controller.core import Core, Transaction
-from fleet_hub.controller.records import Assignment, Decided, Issued
+from fleet_hub.controller.records import Assignment, Decided, Issued, Workload
 from fleet_hub.controller.retelling import AT_A_TIME, retell
 from fleet_hub.controller.states import pin_of
-from fleet_hub.scheduling.decisions import Placement, Plan
+from fleet_hub.scheduling.decisions import Placement, Plan, Rule
 from fleet_hub.scheduling.likely import Waited
 from fleet_hub.scheduling.ways_out import told, ways_back
 
@@ -121,7 +121,7 @@ def _place(core: Core, tx: Transaction, placement: Placement) -> None:
             waited=max(0.0, (tx.now - record.asked_at).total_seconds()),
             class_name=placement.class_name,
             machine=placement.machine,
-            rule=placement.rule,
+            rule=_rule(record, placement.rule),
         ),
         explanation=placement.note,
         profile_version=version_of(core, record.choice),
@@ -131,3 +131,7 @@ def _place(core: Core, tx: Transaction, placement: Placement) -> None:
         record = tx.record(record, TimelineKind.NOTE, explanation=placement.note)
     if attended:
         lifecycle.launch(core, tx, record)
+
+
+def _rule(record: Workload, rule: Rule) -> Rule:
+    return Rule.MOVED if record.moved > 0 and rule is Rule.PRIORITY else rule

@@ -25,6 +25,7 @@ CONTROLLERS_OWN: Final = frozenset(
     {
         Reason.PROMISE_BROKEN,
         Reason.PLACE_KEPT,
+        Reason.PLACE_MOVED,
         Reason.FILES_TO_COPY,
         Reason.NOT_EVALUATED_YET,
         Reason.BEHIND,

@@ -38,6 +38,7 @@ class Action(StrEnum):
     ADDRESS_REFUSED = "address_refused"
     SECOND_LINK_REFUSED = "second_link_refused"
     LEFT_THE_LINE = "left_the_line"
+    MOVED_IN_LINE = "moved_in_line"
     FILES_COPIED = "files_copied"
 
 

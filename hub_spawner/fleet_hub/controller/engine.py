@@ -286,7 +286,10 @@ class Engine:
         waiting = waiting_of(record)
         if waiter is not None and _same_request(waiter.waiting, waiting):
             return False
-        planner.ask(waiting)
+        if waiter is not None and waiter.waiting.priority != waiting.priority:
+            planner.ask(waiting, again="moved")
+        else:
+            planner.ask(waiting)
         return True
 
 
@@ -300,6 +303,7 @@ def _is_alike(old: Workload, new: Workload) -> bool:
         and old.principal is new.principal
         and old.rejected_by is new.rejected_by
         and old.home is new.home
+        and old.moved == new.moved
     )
 
 

@@ -122,6 +122,7 @@ def waiting_of(record: Workload) -> Waiting:
         principal=record.principal,
         profile=record.choice.profile,
         class_name=record.choice.class_name,
+        priority=record.moved,
         asked_at=record.asked_at.timestamp(),
         parked=record.parked,
         pin=pin_of(record.home),

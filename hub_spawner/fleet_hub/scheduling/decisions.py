@@ -19,6 +19,8 @@ class Rule(StrEnum):
     """Nobody else waited."""
     BACKFILL = "backfill"
     """Others ahead go on waiting: none of them starts later because of it."""
+    MOVED = "moved"
+    """An admin put it first."""
     PRIORITY = "priority"
     YIELDED = "yielded"
     """Agents kept rejecting the next one."""

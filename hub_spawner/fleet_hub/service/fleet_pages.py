@@ -24,7 +24,7 @@ from fleet_hub.service.class_rows import class_rows
 from fleet_hub.service.internal_machines import UNNAMED
 from fleet_hub.service.listings import Column
 from fleet_hub.service.machine_sections import age
-from fleet_hub.service.turn_pages import FEW, turn_rows
+from fleet_hub.service.turn_pages import FEW, places, turn_rows
 
 
 PAGE_SIZE: Final = 100
@@ -38,6 +38,8 @@ class InTheLine:
 
     item: InLine
     groups: tuple[str, ...]
+    moved: int
+    """Above 0: an admin put it first; below 0: last."""
     now: datetime
 
     @property
@@ -85,6 +87,7 @@ class LineHandler(AdminPage):
                 InTheLine(
                     item=item,
                     groups=known[item.workload].principal.groups,
+                    moved=known[item.workload].moved,
                     now=document.as_of,
                 )
                 for item in document.waiting
@@ -98,6 +101,7 @@ class LineHandler(AdminPage):
             as_of=document.as_of,
             listing=listing,
             classes=class_rows(self.core),
+            places=places(),
             decisions=turn_rows(self.core.model.turns.latest()[:FEW]),
             xsrf_form_html=self.xsrf_form_html(),
             # A script's request is believed with it alone: no other site can read it.

@@ -1,16 +1,21 @@
-"""The latest decisions: who got which machine, by which rule, after how long."""
+"""Whose turn it was, by which rule, after how long; and who is to come sooner."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Final
 
+from tornado.web import HTTPError
 from typing_extensions import override
 
 from fleet_contracts.language import mark, translated
 from fleet_contracts.telling import duration
+from fleet_hub.controller import moving
+from fleet_hub.controller.audit import LONGEST_WHY
+from fleet_hub.controller.moving import Place
 from fleet_hub.controller.turns import Turn
 from fleet_hub.scheduling.decisions import Rule
 from fleet_hub.service.admin_page import AdminPage
@@ -23,6 +28,7 @@ FEW: Final = 8
 RULES: Final = {
     Rule.ALONE: mark("nobody else waited"),
     Rule.BACKFILL: mark("before others, none of whom starts later for it"),
+    Rule.MOVED: mark("put first by an admin"),
     Rule.PRIORITY: mark("priority"),
     Rule.YIELDED: mark("the next one was rejected again and again"),
     Rule.SHARE: mark("fair share"),
@@ -74,6 +80,34 @@ _DECISIONS: Final[tuple[Column[TurnRow], ...]] = (
 def turn_rows(turns: Iterable[Turn]) -> list[TurnRow]:
     """Return *turns* as rows."""
     return [TurnRow(turn=turn) for turn in turns]
+
+
+PLACES: Final = (
+    (Place.FIRST, mark("first: before everybody else")),
+    (Place.USUAL, mark("usual: by priority, fair share and age")),
+    (Place.LAST, mark("last: behind everybody else")),
+)
+
+
+def places() -> list[tuple[str, str]]:
+    """Return the places that an admin may give, with their words."""
+    return [(place.value, translated(text)) for place, text in PLACES]
+
+
+class MoveHandler(AdminPage):
+    """Giving somebody another place in the line."""
+
+    @override
+    def post(self, workload: str) -> None:
+        """Move, and show the line."""
+        record = self.seen(workload)
+        try:
+            place = Place(self.form_text("place"))
+        except ValueError:
+            raise HTTPError(400, reason="place is none of the line") from None
+        by = self.actor(why=self.form_text("why", LONGEST_WHY))
+        moving.move(self.core, record, place, by=by)
+        self.redirect(f"{self.context.prefix}line", status=HTTPStatus.SEE_OTHER)
 
 
 class DecisionsHandler(AdminPage):

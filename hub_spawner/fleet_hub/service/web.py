@@ -113,6 +113,7 @@ def routes(context: Context) -> list[tuple[Any, ...]]:
         (rf"{page}/why", explanations.WhyPage, given),
         (rf"{prefix}why", explanations.WhyProfilePage, given),
         (rf"{page}/leave", pages.LeaveHandler, given),
+        (rf"{page}/move", turn_pages.MoveHandler, given),
         (rf"{prefix}machines", machine_pages.MachinesHandler, given),
         (rf"{prefix}machines/{MACHINE}", machine_pages.MachineHandler, given),
         (rf"{prefix}machines/{MACHINE}/{DEED}", machine_pages.DeedHandler, given),

@@ -139,6 +139,7 @@ export type Reason =
   | 'cut_off'
   | 'not_claimed'
   | 'place_kept'
+  | 'place_moved'
   | 'metal_reserved'
   | 'metal_shared'
   | 'promise_broken'
@@ -339,6 +340,7 @@ export const KIND_OF: Readonly<Record<Reason, ReasonKind>> = {
   cut_off: 'info',
   not_claimed: 'info',
   place_kept: 'info',
+  place_moved: 'info',
   metal_reserved: 'info',
   metal_shared: 'info',
   promise_broken: 'info',
