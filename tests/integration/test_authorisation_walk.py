@@ -162,6 +162,7 @@ TABLE: list[tuple[str, str, dict[str, int]]] = [
     ("GET", "holds?format=json", page(**ADMINS)),
     ("GET", "profiles", page(**ADMINS)),
     ("GET", "audit", page(**ADMINS)),
+    ("GET", "audit?format=csv", page(**ADMINS)),
     # deeds of the pages
     ("POST", "machines", persons(**ADMINS)),
     ("POST", "machines/box/redetect", persons(303, **MACHINE)),

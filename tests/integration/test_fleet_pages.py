@@ -184,6 +184,19 @@ async def test_deeds_are_done_told_and_written_down(service: Service) -> None:
     _, page = await root.visit("audit?target=box")
     assert "declared it lost, saying: its &lt;b&gt;disk&lt;/b&gt; died<" in page
     assert "alice <span" in page
+    assert 'href="?format=csv&amp;target=box"' in page
+    exported = await service.fetch(
+        "audit?format=csv&target=box", token="token hub-token-of-root"
+    )
+    table = list(csv.DictReader(io.StringIO(exported.body.decode())))
+    assert [row["action"] for row in table[:2]] == ["revoked", "code_made"]
+    assert {row["target"] for row in table} == {"box"}
+    (lost,) = [row for row in table if row["action"] == "declared_lost"]
+    assert (lost["actor"], lost["why"]) == ("root", "its <b>disk</b> died")
+    _, text = await root.visit(f"audit?format=json&before={table[1]['seq']}")
+    document = json.loads(text)
+    assert document["schema"] == "jupyterhub-fleet/table-audit/v1"
+    assert [row["action"] for row in document["rows"]][-1] == "enrolled"
 
 
 async def test_a_deed_without_its_proof_is_not_done(service: Service) -> None:

@@ -13,6 +13,7 @@ from fleet_contracts.telling import duration
 from fleet_contracts.timeline_phrases import STATES
 from fleet_contracts.workloads import Principal
 from fleet_hub.audit_words import KINDS, ROLES, words
+from fleet_hub.controller.audit_entry import Numbered
 from fleet_hub.controller.exporting import view_of
 from fleet_hub.controller.offering import offers_for
 from fleet_hub.controller.records import Workload
@@ -28,6 +29,8 @@ from fleet_hub.service.turn_pages import FEW, places, turn_rows
 
 
 PAGE_SIZE: Final = 100
+MOST_EXPORTED: Final = 10_000
+"""So many entries of the audit log leave at once; ``before`` leads to older ones."""
 MOST_PEOPLE: Final = 30
 """Of whom the profiles page says what they could start; others are asked by name."""
 
@@ -252,6 +255,20 @@ class ProfilesHandler(AdminPage):
         return rows
 
 
+_AUDIT: Final[tuple[Column[Numbered], ...]] = (
+    Column(key="seq", value=lambda row: row.seq),
+    Column(key="at", value=lambda row: row.entry.at),
+    Column(key="actor", value=lambda row: row.entry.actor),
+    Column(key="role", value=lambda row: row.entry.role.value),
+    Column(key="action", value=lambda row: row.entry.action.value),
+    Column(key="kind", value=lambda row: row.entry.kind.value),
+    Column(key="target", value=lambda row: row.entry.target),
+    Column(key="detail", value=lambda row: row.entry.detail),
+    Column(key="why", value=lambda row: row.entry.why),
+    Column(key="words", value=words),
+)
+
+
 class AuditHandler(AdminPage):
     """Who did what to what, newest first."""
 
@@ -260,9 +277,15 @@ class AuditHandler(AdminPage):
         """Show a page of it."""
         before = int(self.number("before", 0))
         target = self.get_query_argument("target", "")[:255]
+        is_page = not self.get_query_argument("format", "")
         entries = self.core.store.audit(
-            before=before if before > 0 else None, limit=PAGE_SIZE + 1, target=target
+            before=before if before > 0 else None,
+            limit=PAGE_SIZE + 1 if is_page else MOST_EXPORTED,
+            target=target,
         )
+        listing = self.listing(_AUDIT, entries, size=PAGE_SIZE)
+        if self.is_exported(listing, "audit", self.core.clock.now()):
+            return
         shown = entries[:PAGE_SIZE]
         self.render_page(
             "audit.html",
