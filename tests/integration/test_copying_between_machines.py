@@ -21,8 +21,9 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection
 
 from fleet_contracts.protocol import AgentEvent, Launch, SendFiles, Stop
+from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import Choice
-from fleet_hub.admission import OutcomeKind
+from fleet_hub.admission import Ask, OutcomeKind
 
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
@@ -100,12 +101,16 @@ async def copying(service: Service) -> Copying:
     await far.connect()
     other = ScriptedAgent(service, await service.enrol("other", "bob"))
     await other.connect()
-    choice = {"profile": "jupyter", "class": "whole", "files": "copy"}
-    ask = an_ask(attempt="second", choice=Choice.model_validate(choice))
-    start = await AttendedStart(service, ask).open()
+    start = await AttendedStart(service, a_copy("second")).open()
     launch = await far.launched()
     await far.report(launch, AgentEvent.ACCEPTED)
     return Copying(service, near, far, other, launch, start)
+
+
+def a_copy(attempt: str) -> Ask:
+    """Return an ask for what only far can run, with a copy of the files on near."""
+    choice = {"profile": "jupyter", "class": "whole", "files": "copy"}
+    return an_ask(attempt=attempt, choice=Choice.model_validate(choice))
 
 
 async def test_what_one_end_says_the_other_hears_and_nobody_else_may(
@@ -192,6 +197,25 @@ async def test_a_machine_with_the_files_that_is_away_is_told_at_once(
     receiver = await copying.dial(copying.far, "receive")
     assert await copying.ended(receiver)
     assert receiver.close_reason == "the machine with the files is away"
+
+
+async def test_what_begins_with_a_copy_waits_for_the_machine_with_the_files(
+    copying: Copying,
+) -> None:
+    """It holds no machine meanwhile, says which one is away, and starts as it is back."""
+    service, near, far = copying.service, copying.near, copying.far
+    await far.end(copying.launch)
+    assert (await copying.start.ended()).kind is OutcomeKind.STOPPED
+    await near.hang_up()
+    await service.offline("near")
+    start = await AttendedStart(service, a_copy("third")).open()
+    waits = (await start.until("waiting")).event.explanation
+    assert waits is not None
+    assert (waits.reason, waits.subject) == (Reason.COPY_SOURCE_AWAY, "near")
+    assert len(far.launches) == 1
+    await near.connect()
+    launch = await far.launched(2)
+    assert launch.spec.copy_order is not None
 
 
 async def test_a_text_among_the_files_ends_the_transfer(copying: Copying) -> None:

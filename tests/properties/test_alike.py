@@ -29,6 +29,7 @@ from fleet_contracts.catalog import Quota, Relation, TrustPolicy
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.trust import relation_of
 from fleet_contracts.workloads import DriverName
+from fleet_hub.scheduling.bars import bar_of
 from fleet_hub.scheduling.inspection import (
     PAGE,
     Inspection,
@@ -144,6 +145,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
                 class_name=draw(st.sampled_from(NAMES)),
                 asked_at=NOON - number,
                 pin=pin,
+                source=draw(st.sampled_from([None, None, None, "m0", "gone"])),
                 rejected_by=dict.fromkeys(rejected, Reason.DISK_FULL),
                 **draw(st.sampled_from([{}, {"principal": BOB}])),
             )
@@ -172,7 +174,7 @@ def one_by_one(planner: Planner, waiter: Waiter) -> dict[str, Explanation | None
     asker = waiter.asker(names_visible=True)
     answers: dict[str, Explanation | None] = {}
     for name in fleet.entries:
-        why = answer_of(fleet, interest, asker, name) or waiter.quota
+        why = answer_of(fleet, interest, asker, name) or waiter.bar
         if why is None and fleet.start_on(interest, name, planner.now) > planner.now:
             why = told(planner, interest, waiter, name)
         answers[name] = why
@@ -316,7 +318,7 @@ def check_everybody(planner: Planner, class_name: str) -> None:
     found = inspect_request(planner, asked)
     with planner.imagine(asked) as imagined:
         if isinstance(imagined, Waiter) and found.alike:
-            imagined.quota = planner.quotas.exceeded_by(imagined)
+            imagined.bar = bar_of(planner.fleet, planner.quotas, imagined)
             check(planner, imagined, found)
 
 

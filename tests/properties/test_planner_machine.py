@@ -37,6 +37,7 @@ from scheduling_builders import (
 
 from fleet_contracts.catalog import Profile, Quota
 from fleet_contracts.workloads import DriverName, Principal
+from fleet_hub.scheduling.bars import bar_of
 from fleet_hub.scheduling.decisions import Placement, Wait
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import MachineState, Waiting
@@ -89,6 +90,7 @@ REQUESTS = st.tuples(
     st.sampled_from([item.name for item in CLASSES]),
     st.sampled_from([False, False, False, True]),
     st.sampled_from([0, 0, 0, 3]),
+    st.sampled_from([None, None, None, "m0", "m1"]),
 )
 
 
@@ -122,6 +124,8 @@ class FleetUnderFire(RuleBasedStateMachine):
         self.running: dict[str, Placement] = {}
         self.promised: dict[str, float] = {}
         self.broken: Counter[str] = Counter()
+        self.sources: dict[str, str | None] = {}
+        """Where the files are of which each begins with a copy."""
         self.fenced: set[str] = set()
         """What was started behind a fence that held."""
         self.numbers = 0
@@ -146,10 +150,11 @@ class FleetUnderFire(RuleBasedStateMachine):
             self.put(machine(kind, name, owner))
 
     @rule(requests=st.lists(REQUESTS, min_size=1, max_size=8))
-    def ask(self, requests: list[tuple[Principal, str, bool, int]]) -> None:
+    def ask(self, requests: list[tuple[Principal, str, bool, int, str | None]]) -> None:
         """Some people ask for something."""
-        for user, chosen, urgent, rejections in requests:
+        for user, chosen, urgent, rejections, source in requests:
             self.numbers += 1
+            self.sources[f"w{self.numbers:04}"] = source
             self.planner.ask(
                 Waiting(
                     workload=f"w{self.numbers:04}",
@@ -158,6 +163,7 @@ class FleetUnderFire(RuleBasedStateMachine):
                     class_name=chosen,
                     asked_at=self.now,
                     rejections=rejections,
+                    source=source,
                 )
             )
             # What this leaves unfinished has to stand back for the next request.
@@ -309,6 +315,8 @@ class FleetUnderFire(RuleBasedStateMachine):
         promise = self.promised.pop(placement.workload, None)
         if promise is not None:
             assert self.now <= promise + NOTICEABLE_SECONDS, "started later than said"
+        source = self.sources[placement.workload]
+        assert source is None or self.machines[source].online, "its files are away"
         old = self.machines[placement.machine]
         if old.facts.os == "darwin" and old.facts.metal_fenced:
             self.fenced.add(placement.workload)
@@ -362,7 +370,7 @@ class FleetUnderFire(RuleBasedStateMachine):
         """A look at everybody finds nothing that the events did not bring up."""
         for waiter in self.planner.waiters.values():
             assert waiter.workload in self.told
-            if self.planner.quotas.exceeded_by(waiter) is not None:
+            if bar_of(self.planner.fleet, self.planner.quotas, waiter) is not None:
                 assert waiter.found is None
                 continue
             interest = waiter.interest

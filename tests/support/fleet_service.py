@@ -216,6 +216,15 @@ class Service:
         )
         return str(answer["token"])
 
+    async def offline(self, name: str) -> None:
+        """Return once the controller knows that a machine has hung up."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                machines = (await self.json("internal/machines"))["machines"]
+                if not any(one["name"] == name and one["online"] for one in machines):
+                    return
+                await asyncio.sleep(0.02)
+
     async def status(self, key: str = "1-1", query: str = "") -> dict[str, Any]:
         """Return a server's status."""
         answer: dict[str, Any] = await self.json(f"internal/servers/{key}{query}")

@@ -304,6 +304,7 @@ def _is_alike(old: Workload, new: Workload) -> bool:
         and old.rejected_by is new.rejected_by
         and old.home is new.home
         and old.moved == new.moved
+        and old.origin is new.origin
     )
 
 

@@ -126,6 +126,9 @@ def waiting_of(record: Workload) -> Waiting:
         asked_at=record.asked_at.timestamp(),
         parked=record.parked,
         pin=pin_of(record.home),
+        source=record.origin.home.machine
+        if record.origin is not None and record.is_copied
+        else None,
         rejected_by=dict(record.rejected_by),
         rejections=record.rejections,
         promise=record.promise,

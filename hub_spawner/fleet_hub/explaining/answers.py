@@ -165,10 +165,17 @@ def _about(view: View, subject: Subject, page: int) -> Inquiry:
     inquiry = Inquiry(
         as_of=view.as_of, asked=asked, found=found, subject=subject, likely=likely
     )
-    refused = subject.state is State.REFUSED or (
-        found is not None and not found.verdict.choosable
+    is_no = subject.state is State.REFUSED or (
+        found is not None and _is_hindered(found.verdict)
     )
-    return _with_ways(view, inquiry, subject.principal, subject.files, is_no=refused)
+    return _with_ways(view, inquiry, subject.principal, subject.files, is_no=is_no)
+
+
+def _is_hindered(verdict: Verdict) -> bool:
+    """Return whether files stand in the way, for ever or as long as they are away."""
+    why = verdict.explanation
+    is_away = why is not None and why.reason is Reason.COPY_SOURCE_AWAY
+    return is_away or not verdict.choosable
 
 
 def _with_ways(

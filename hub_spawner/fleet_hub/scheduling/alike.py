@@ -102,8 +102,8 @@ class _Sheaf:
         why = machine_numbers(entry, outlook, self._rejected_by)
         if why is not None and why.reason in _OF_DISKS:
             self._add_disks(why, names)
-        elif why is not None or self._waiter.quota is not None:
-            self.add(why or self._waiter.quota, names)
+        elif why is not None or self._waiter.bar is not None:
+            self.add(why or self._waiter.bar, names)
         else:
             promised = self._promised.intersection(names)
             self.add(None, (name for name in names if name not in promised))

@@ -13,6 +13,7 @@ from typing import Final
 
 from fleet_contracts.changes import Change, ChangeKind
 from fleet_contracts.reasons import FACTS, Explanation, Reason
+from fleet_hub.scheduling.bars import bar_of
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.nearness import HOPELESS
 from fleet_hub.scheduling.planner import Planner
@@ -53,8 +54,8 @@ def changes_for(
     hopeless = all(FACTS[reason].kind in HOPELESS for reason in counts)
     search = _Search(planner, waiter, must_be_free=not hopeless)
     found: list[tuple[float, Change]] = []
-    if waiter.quota is None:
-        # Who waits for a quota is helped by no other machine.
+    if waiter.bar is None:
+        # Who waits for a quota, or for files, is helped by no other machine.
         for kind, reasons in _NAMED_BY.items():
             if reasons & counts.keys():
                 found += search.smallest(kind)
@@ -98,16 +99,16 @@ class _Search:
         others.sort(key=lambda item: item.accelerator is not mine.accelerator)
         for other in others:
             asked = self.planner.request(waiting, other.name)
-            if isinstance(asked, Explanation) or self._is_over_quota(asked):
+            if isinstance(asked, Explanation) or self._is_barred(asked):
                 continue
             if self._helps(asked):
                 prospect = self._prospect(asked)
                 yield _change(ChangeKind.CLASS, mine.name, other.name, prospect)
                 return
 
-    def _is_over_quota(self, request: Request) -> bool:
+    def _is_barred(self, request: Request) -> bool:
         other = replace(self.waiter, request=request)
-        return self.planner.quotas.exceeded_by(other) is not None
+        return bar_of(self.planner.fleet, self.planner.quotas, other) is not None
 
     def _with(self, step: Step) -> Request:
         return replace(self.waiter.request, chosen=step.chosen, specs={})

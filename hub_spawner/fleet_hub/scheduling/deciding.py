@@ -1,4 +1,4 @@
-"""One waiter's turn: it starts, is promised a time, waits for a quota, or knows no time."""
+"""One waiter's turn: it starts, is promised a time, is barred, or knows no time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from fleet_contracts.reasons import Explanation
 from fleet_hub.scheduling.agenda import Agenda
+from fleet_hub.scheduling.bars import bar_of, loss_by
 from fleet_hub.scheduling.decisions import Placement
 from fleet_hub.scheduling.entries import Found
 from fleet_hub.scheduling.fleet import Fleet
@@ -49,9 +50,11 @@ class Decider:
 
     def take_turn(self, waiter: Waiter, changed: set[str], now: float) -> None:
         """Decide about *waiter*, after something about the *changed* machines."""
-        waiter.quota = self._quotas.exceeded_by(waiter)
-        if waiter.quota is not None:
-            self._withdraw(waiter, broken("quota", None))
+        waiter.bar = bar_of(self._fleet, self._quotas, waiter)
+        if waiter.bar is not None:
+            lost = loss_by(self._fleet, waiter, waiter.bar)
+            if lost is not None:
+                self._withdraw(waiter, lost)
             return
         if waiter.start <= now:
             # Its time has come: its own promise must not stand in its way.

@@ -13,6 +13,7 @@ from typing import Final
 from fleet_contracts.changes import Change, ChangeKind
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import Principal
+from fleet_hub.scheduling.bars import bar_of
 from fleet_hub.scheduling.counterfactual import changes_for
 from fleet_hub.scheduling.decisions import Verdict
 from fleet_hub.scheduling.holders import instant
@@ -132,12 +133,16 @@ def class_with_time(
 
 def _start_of(planner: Planner, waiter: Waiter | Explanation) -> float | None:
     """Return when *waiter* would start at the latest; None: never, or nobody knows."""
-    if isinstance(waiter, Explanation) or planner.quotas.exceeded_by(waiter):
+    if isinstance(waiter, Explanation) or _bar(planner, waiter):
         return None
     if never_answer(planner.fleet, waiter.interest, waiter) is not None:
         return None
     found, _ = planner.seek(waiter)
     return None if found is None else found.start
+
+
+def _bar(planner: Planner, waiter: Waiter) -> Explanation | None:
+    return bar_of(planner.fleet, planner.quotas, waiter)
 
 
 def judge(planner: Planner, waiter: Waiter) -> Verdict:
@@ -146,8 +151,8 @@ def judge(planner: Planner, waiter: Waiter) -> Verdict:
     never = never_answer(planner.fleet, interest, waiter)
     if never is not None:
         return refused(never)
-    waiter.quota = planner.quotas.exceeded_by(waiter)
-    if waiter.quota is None:
+    waiter.bar = _bar(planner, waiter)
+    if waiter.bar is None:
         found, _ = planner.seek(waiter)
         if found is not None and found.start <= planner.now:
             best = planner.fleet.best_now(interest, planner.now, ())

@@ -69,6 +69,8 @@ class Planner:
         self._unrestored: dict[str, set[str]] = {}
         """Whose earlier promises wait for each machine to come back."""
         self._swept: deque[str] = deque()
+        self._copying: dict[str, set[str]] = {}
+        """Who begins with a copy of files, by the machine that has them."""
 
     def use(self, usage: Mapping[int, Usage]) -> None:
         """Know what users have had; *usage* may go on changing."""
@@ -87,6 +89,7 @@ class Planner:
         if machine.quarantined_until is not None:
             self._agenda.remind(machine.quarantined_until, machine=machine.name)
         self._agenda.doubt(machine.name)
+        self._agenda.pending |= self._copying.get(machine.name, set())
         if machine.name in self._unrestored and entry.trouble is None:
             self._restore(self._unrestored.pop(machine.name))
 
@@ -95,6 +98,7 @@ class Planner:
         gone = self.fleet.remove(name).allocations.values()
         self._follow(gone, ())
         self._agenda.doubt(name)
+        self._agenda.pending |= self._copying.get(name, set())
 
     def release(self, machine: str, workload: str) -> None:
         """A machine confirmed that nothing of *workload* runs there any more."""
@@ -129,6 +133,8 @@ class Planner:
         self.line.join(waiting, request)
         self._crowd.join(waiter, self.line.place_of(waiting.workload))
         self.quotas.join(waiter)
+        if waiting.source is not None:
+            self._copying.setdefault(waiting.source, set()).add(waiting.workload)
         self._agenda.pending.add(waiting.workload)
 
     def leave(self, workload: str) -> None:
@@ -367,6 +373,8 @@ class Planner:
         self._crowd.leave(waiter, self.line.place_of(waiter.workload))
         self.line.leave(waiter.waiting, waiter.request, starts=starts)
         self.quotas.leave(waiter)
+        if waiter.waiting.source is not None:
+            self._copying[waiter.waiting.source].discard(waiter.workload)
         del self.waiters[waiter.workload]
         self._agenda.pending.discard(waiter.workload)
         self._decider.recheck(waiter)

@@ -25,7 +25,7 @@ def positions(
 ) -> Iterator[tuple[Waiter, int]]:
     """Yield those *wanted*, or everybody, in line order with their position.
 
-    Who waits for a quota stands in nobody's way.
+    Who is kept from every place stands in nobody's way.
     """
     ahead: dict[Interest, _Ahead] = {}
     for workload in planner.line:
@@ -36,7 +36,7 @@ def positions(
             mine = ahead[interest] = _Ahead(groups=interest.usable)
         if wanted is None or workload in wanted:
             yield waiter, _before(mine, ahead)
-        if waiter.quota is None:
+        if waiter.bar is None:
             mine.count += 1
 
 
@@ -45,7 +45,7 @@ def position(planner: Planner, workload: str) -> int:
     ahead: Counter[Interest] = Counter()
     for name in takewhile(workload.__ne__, planner.line):
         waiter = planner.waiters[name]
-        if waiter.quota is None:
+        if waiter.bar is None:
             ahead[waiter.interest] += 1
     mine = planner.waiters[workload].interest.usable
     return sum(

@@ -77,7 +77,7 @@ class QuotaWatch:
         return {
             waiter.workload
             for waiter in self._bound_with(principal)
-            if waiter.quota is not None or waiter.found is not None
+            if waiter.bar is not None or waiter.found is not None
         }
 
     def exceeded_by(self, waiter: Waiter) -> Explanation | None:

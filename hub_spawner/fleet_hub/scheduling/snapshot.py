@@ -135,6 +135,8 @@ class Waiting:
     asked_at: float
     parked: bool = False
     pin: Pin | None = None
+    source: str | None = None
+    """The machine with files of which it begins with a copy: it has to be there."""
     rejected_by: Mapping[str, Reason] = field(default_factory=dict)
     """Machines whose agents said no to this request, and why."""
     rejections: int = 0

@@ -90,9 +90,9 @@ def acknowledge(planner: Planner, told: Iterable[Wait]) -> None:
 def _headline(
     planner: Planner, interest: Interest, waiter: Waiter, counted: Survey
 ) -> Explanation:
-    """Return the quota, or the nearest miss: where it is promised a place, if equal."""
-    if waiter.quota is not None:
-        return waiter.quota
+    """Return what bars every place, or the nearest miss: where it is promised a place, if equal."""
+    if waiter.bar is not None:
+        return waiter.bar
     if not counted.names:
         return Explanation(reason=Reason.NO_MACHINES)
     reason = max(counted.names, key=nearness)

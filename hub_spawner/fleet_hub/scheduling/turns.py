@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from fleet_hub.scheduling.bars import bar_of, loss_by
 from fleet_hub.scheduling.crowd import Crowd
 from fleet_hub.scheduling.entries import Entry
 from fleet_hub.scheduling.fleet import Fleet
@@ -125,9 +126,10 @@ class Turns:
 
 def has_missed(waiter: Waiter, fleet: Fleet, quotas: QuotaWatch, now: float) -> bool:
     """Return whether *waiter* could start now, and no event has brought that up."""
-    if quotas.exceeded_by(waiter) is not None:
-        return waiter.found is not None
-    if waiter.quota is not None or waiter.start <= now:
+    bar = bar_of(fleet, quotas, waiter)
+    if bar is not None:
+        return waiter.found is not None and loss_by(fleet, waiter, bar) is not None
+    if waiter.bar is not None or waiter.start <= now:
         return True
     found = fleet.soonest(waiter.interest, now, waiter.waiting.rejected_by)
     return found is not None and found.start <= now

@@ -27,8 +27,8 @@ class Waiter:
     """Where that promise is kept."""
     start: float = FOREVER
     """When it starts at the latest; for ever away without a promise."""
-    quota: Explanation | None = None
-    """The quota that keeps it from being placed at all."""
+    bar: Explanation | None = None
+    """What keeps it from being placed at all: a quota, or files that are away."""
     lost: Explanation | None = None
     """What took the ground from its promise, until it is known what that means."""
     broken: Explanation | None = None

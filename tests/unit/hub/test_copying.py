@@ -14,11 +14,20 @@ from fleet_contracts.protocol import COPYING_PROTOCOL, AgentEvent, Launch, Stop
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import Progress, TimelineKind
 from fleet_contracts.workloads import Choice, CopyOrder, DriverName
-from fleet_hub.controller import copying, offering, reconciling, reporting, stopping
+from fleet_hub.controller import (
+    copying,
+    exporting,
+    offering,
+    reconciling,
+    reporting,
+    stopping,
+)
 from fleet_hub.controller.audit_entry import Action
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.records import Home, Origin, Workload
 from fleet_hub.controller.settings import Settings
+from fleet_hub.explaining.answers import answer
+from fleet_hub.explaining.document import Answer, Question
 
 
 OLD = COPYING_PROTOCOL - 1
@@ -287,10 +296,10 @@ def test_a_fleet_that_copies_nothing_says_so() -> None:
     assert refused.value.explanation.reason is Reason.COPY_NOT_OFFERED
 
 
-def test_a_machine_with_files_that_is_away_makes_no_offer_and_can_be_asked_for() -> (
-    None
-):
-    """It may come back before the turn does."""
+def test_what_begins_with_a_copy_is_placed_once_the_files_can_be_sent() -> None:
+    """Until then it waits, holds nothing, names the machine that is away, and other
+    ways are told; as soon as that machine is back it starts.
+    """
     fleet, record = a_fleet()
     fleet.agents["cpu-box"].disconnect()
     fleet.cycle()
@@ -299,7 +308,32 @@ def test_a_machine_with_files_that_is_away_makes_no_offer_and_can_be_asked_for()
     obstacle = copying.obstacle(fleet.core, home)
     assert obstacle is not None
     assert obstacle.reason is Reason.COPY_SOURCE_AWAY
-    assert choose(fleet).state is State.PLACED
+    waiting = choose(fleet)
+    assert (waiting.state, waiting.assignment) == (State.QUEUED, None)
+    assert waiting.explanation == Explanation(
+        reason=Reason.COPY_SOURCE_AWAY, subject="cpu-box", position=0
+    )
+    told = explained(fleet, waiting)
+    assert told.may_be_asked
+    assert not told.starts_now
+    assert "the machine with your files, cpu-box, cannot send them" in (
+        told.headline.lower()
+    )
+    assert told.counts[Reason.COPY_SOURCE_AWAY] == 1
+    assert told.changes == ()
+    kinds = [way.told.explanation.reason for way in told.ways_out]
+    assert kinds == [Reason.KEEP_CLASS, Reason.FRESH_FOLDER]
+    assert told.no_copy is not None
+    assert told.no_copy.explanation.machine == "cpu-box"
+    fleet.agents["cpu-box"].connect()
+    fleet.cycle()
+    assert fleet.get(waiting).assignment.machine == "gpu-box"
+    assert fleet.core.engine.rescues == 0
+
+
+def explained(fleet: Fleet, record: Workload) -> Answer:
+    """Return what is explained about *record*."""
+    return answer(exporting.view_of(fleet.core), Question(workload=record.id))
 
 
 def test_files_that_are_right_where_it_is_placed_are_not_copied() -> None:

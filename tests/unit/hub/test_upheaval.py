@@ -304,6 +304,66 @@ def test_a_quota_that_still_binds_is_no_missed_turn_and_one_that_ended_is() -> N
     assert told(planner)["next"].explanation.reason is Reason.GPU_BUSY
 
 
+def test_files_that_are_away_for_a_moment_delay_nobody_and_for_longer_break_a_promise() -> (
+    None
+):
+    """It starts once their machine is back; a look at everybody finds nothing missed."""
+    planner = a_planner(
+        a_busy_box(),
+        a_machine("home"),
+        waiting=(a_gpu_request("copy", source="home"), a_gpu_request("second")),
+    )
+    planner.decide(NOON)
+    due = told(planner)["copy"].no_later_than
+    assert due == NOON + HOUR + SLACK_SECONDS
+    away = a_machine("home", online=False, expected_back=True)
+    planner.put_machine(away)
+    planner.release("box", "held-box")
+    assert planner.decide(NOON + 1).placements == ()
+    waits = told(planner)["copy"]
+    assert (waits.explanation.reason, waits.explanation.subject) == (
+        Reason.COPY_SOURCE_AWAY,
+        "home",
+    )
+    assert (waits.no_later_than, waits.broken) == (due, None)
+    assert planner.look_again(10) == 0
+    planner.put_machine(replace(away, expected_back=False))
+    (placement,) = planner.decide(NOON + 2).placements
+    assert placement.workload == "second"
+    broken = told(planner)["copy"].broken
+    assert broken is not None
+    assert (broken.subject, broken.machine) == ("offline", "home")
+    assert planner.look_again(10) == 0
+    planner.release("box", "second")
+    assert planner.decide(NOON + 3).placements == ()
+    planner.put_machine(a_machine("home"))
+    (placement,) = planner.decide(NOON + 4).placements
+    assert placement.workload == "copy"
+
+
+def test_a_restart_waits_for_the_machine_with_the_files_before_it_breaks_a_promise() -> (
+    None
+):
+    """Nobody knows yet whether that machine comes back; one that is gone does not."""
+    kept = Reservation(machine="box", driver=DriverName.NATIVE, start=NOON + HOUR)
+    planner = a_planner(
+        a_gpu_box("box", held=(a_gpu_hold("box", ends_by=NOON + HOUR - 60),)),
+        waiting=(
+            a_gpu_request("copy", source="home", promise=NOON + HOUR, reservation=kept),
+        ),
+        recovering=True,
+    )
+    planner.restore_promises()
+    planner.decide(NOON)
+    assert told(planner)["copy"].no_later_than == NOON + HOUR
+    planner.recover(recovering=False)
+    planner.decide(NOON + 1)
+    waits = told(planner)["copy"]
+    assert waits.no_later_than is None
+    assert waits.broken is not None
+    assert waits.broken.machine == "home"
+
+
 def test_a_broken_promise_stays_news_until_the_one_it_concerns_has_read_it() -> None:
     """What broke again after it was told is told again; who left needs nothing."""
     planner = a_planner(
