@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
 import pseudo_language
 import pytest
 from hub_pages import Page, Visitor
+from patience import PATIENCE
 from scripted_controller import Link, ScriptedController, an_offer, refuse
 
 from fleet_contracts import languages
@@ -243,11 +245,12 @@ async def test_a_stream_that_breaks_off_leaves_its_query_in_no_log(
     )
     assert b" 200 " in await reader.readline()
     writer.transport.abort()
-    for place in range(1000):
-        if "Stream closed while handling" in caplog.text:
-            break
-        await link.tell(State.QUEUED, f"{place} ahead of you.")
-        await asyncio.sleep(0)
+    async with asyncio.timeout(PATIENCE):
+        for place in count():
+            if "Stream closed while handling" in caplog.text:
+                break
+            await link.tell(State.QUEUED, f"{place} ahead of you.")
+            await asyncio.sleep(0)
 
     assert f"Stream closed while handling {path}\n" in caplog.text
     assert "a-proof" not in caplog.text

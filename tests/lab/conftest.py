@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from patience import PATIENCE, free_port
 from tornado import web
 from tornado.httpserver import HTTPServer
-from tornado.testing import bind_unused_port
 
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
@@ -58,20 +58,14 @@ class ControllerPeer:
         self.requests: list[tuple[str | None, dict[str, str]]] = []
         self.changed = asyncio.Event()
         self.polled = asyncio.Event()
-        self.url = ""
         self._server: HTTPServer | None = None
-        self._port = 0
+        self._port = free_port()
+        self.url = f"http://127.0.0.1:{self._port}/services/fleet/"
 
     def listen(self) -> None:
-        """Start to answer, at the address of the last time if there was one."""
-        if self._port:
-            self._server = HTTPServer(self._application())
-            self._server.listen(self._port, "127.0.0.1")
-            return
-        socket, self._port = bind_unused_port()
-        self.url = f"http://127.0.0.1:{self._port}/services/fleet/"
+        """Start to answer, always at the same address."""
         self._server = HTTPServer(self._application())
-        self._server.add_socket(socket)
+        self._server.listen(self._port, "127.0.0.1")
 
     async def go_away(self) -> None:
         """Stop answering, as a controller that was killed."""
@@ -174,7 +168,7 @@ def timeline(jp_fetch: Any) -> Callable[..., Any]:
             params=query,
             headers=headers,
             raise_error=False,
-            request_timeout=15,
+            request_timeout=PATIENCE,
         )
 
     return ask

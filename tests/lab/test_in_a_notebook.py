@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -86,7 +87,11 @@ class a_kernel:  # noqa: N801 - reads as a function
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._environment = environment
-        self._manager = KernelManager(kernel_name="python3")
+        self._folder = TemporaryDirectory()
+        # A port that is chosen for a kernel may be another's when it listens there.
+        self._manager = KernelManager(
+            kernel_name="python3", transport="ipc", ip=f"{self._folder.name}/kernel"
+        )
 
     def __enter__(self) -> Kernel:
         self._manager.start_kernel(env=self._environment)
@@ -99,6 +104,7 @@ class a_kernel:  # noqa: N801 - reads as a function
     def __exit__(self, *exception: object) -> None:
         self._client.stop_channels()
         self._manager.shutdown_kernel(now=True)
+        self._folder.cleanup()
 
 
 class Tags(HTMLParser):

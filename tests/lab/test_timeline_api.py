@@ -142,7 +142,7 @@ async def test_news_arrive_while_waiting(
     """A long poll ends with the event, not with the wait."""
     known = await timeline()
     waiting = asyncio.ensure_future(
-        timeline(etag=known.headers["ETag"], after="1", wait="10")
+        timeline(etag=known.headers["ETag"], after="1", wait="60")
     )
     await asyncio.wait_for(controller.polled.wait(), PATIENCE)
     event = {**controller.document["events"][0], "seq": 2, "kind": "ready"}
@@ -161,7 +161,7 @@ async def test_many_panels_share_one_long_poll(
 ) -> None:
     """Ten waiting tabs cost the controller one waiting connection."""
     await timeline()
-    tabs = [asyncio.ensure_future(timeline(after="1", wait="10")) for _ in range(10)]
+    tabs = [asyncio.ensure_future(timeline(after="1", wait="60")) for _ in range(10)]
     await asyncio.wait_for(controller.polled.wait(), PATIENCE)
     event = {**controller.document["events"][0], "seq": 2}
     controller.say({**controller.document, "events": [event]})
@@ -197,7 +197,7 @@ async def test_a_waiting_panel_hears_that_the_controller_is_back(
     told(await timeline())
     await controller.go_away()
     away = await timeline()
-    waiting = asyncio.ensure_future(timeline(etag=away.headers["ETag"], wait="10"))
+    waiting = asyncio.ensure_future(timeline(etag=away.headers["ETag"], wait="60"))
     controller.listen()
 
     assert told(await waiting)["standing"] == "live"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from patience import PATIENCE
+
 from fleet_contracts.workloads import (
     Accelerator,
     DriverName,
@@ -53,8 +55,8 @@ def a_spec(**changes: Any) -> WorkloadSpec:
             "JUPYTERHUB_FLEET_URL": "http://127.0.0.1:8000/services/fleet/",
         },
         "arguments": ("--debug",),
-        "prepare_seconds": 10,
-        "start_seconds": 10,
+        "prepare_seconds": PATIENCE,
+        "start_seconds": PATIENCE,
         "stop_seconds": 2,
     }
     return WorkloadSpec(**values | changes)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from patience import PATIENCE
+from patience import PATIENCE, free_port
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application
@@ -51,7 +51,8 @@ class ControllerPeer:
         self.heard: list[Any] = []
         self.inventories: list[list[InventoryItem]] = []
         self.refusals = 0
-        self.port = 0
+        # Below those of outgoing connections: it is still free after a ``close``.
+        self.port = free_port()
         self._links: list[_Link] = []
         self._changed = asyncio.Condition()
         self._server: HTTPServer | None = None
@@ -64,7 +65,6 @@ class ControllerPeer:
     def open(self) -> None:
         """Listen; on the same port again after ``close``."""
         sockets = bind_sockets(self.port, "127.0.0.1")
-        self.port = sockets[0].getsockname()[1]
         app = Application([(r"/services/fleet/agent", _Link, {"peer": self})])
         self._server = HTTPServer(app)
         self._server.add_sockets(sockets)

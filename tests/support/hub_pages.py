@@ -12,6 +12,7 @@ import requests
 from bs4 import BeautifulSoup
 from jupyterhub.tests.utils import public_host
 from jupyterhub.utils import url_path_join
+from patience import PATIENCE
 
 
 @dataclass(kw_only=True)
@@ -40,7 +41,7 @@ class Visitor:
     async def send(self, method: str, url: str, **more: Any) -> Page:
         """Send a request without blocking the Hub, which runs in this process."""
         answer = await asyncio.to_thread(
-            self.session.request, method, url, timeout=60, **more
+            self.session.request, method, url, timeout=PATIENCE, **more
         )
         return Page(
             status=answer.status_code,
@@ -69,7 +70,7 @@ class Visitor:
             self.hub_url(f"api/{path}"),
             data=None if body is None else json.dumps(body),
             headers={"Authorization": f"token {self.token()}"},
-            timeout=60,
+            timeout=PATIENCE,
         )
         return page.status_code, page.json() if page.text else None, page.headers
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from typing import Any, Self
 
-from patience import PATIENCE
+from patience import PATIENCE, free_port
 from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
 from tornado.netutil import bind_sockets
@@ -25,7 +25,7 @@ class TimelinePeer:
         """Tell *document* to whoever shows *token*."""
         self._document = document
         self._token = token
-        self._port = 0
+        self._port = free_port()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._server: HTTPServer | None = None
@@ -85,11 +85,10 @@ class TimelinePeer:
         self._run(close)
 
     def come_back(self) -> None:
-        """Listen, at the last address if there was one."""
+        """Listen, at the address of the last time."""
 
         async def open_() -> None:
             sockets = bind_sockets(self._port, "127.0.0.1")
-            self._port = sockets[0].getsockname()[1]
             handlers = [(r"/services/fleet/api/timeline", _Timeline, {"peer": self})]
             self._server = HTTPServer(Application(handlers))
             self._server.add_sockets(sockets)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import held_agent
 import pytest
 from agent_process import AgentProcess
 from agent_support import SECRET, a_runtime, a_spec
@@ -279,20 +280,16 @@ async def test_a_stop_during_the_start_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("simulation", "when"),
-    [
-        ({"prepare_seconds": 4}, AgentEvent.ACCEPTED),
-        ({"start_seconds": 4}, AgentEvent.PREPARED),
-    ],
+    ("step", "when"),
+    [("preparing", AgentEvent.ACCEPTED), ("named", AgentEvent.PREPARED)],
 )
 async def test_a_start_that_the_hub_began_anew_gets_the_new_environment(
-    peer: ControllerPeer,
-    agent: AgentProcess,
-    simulation: dict[str, float],
-    when: AgentEvent,
+    peer: ControllerPeer, agent: AgentProcess, step: str, when: AgentEvent
 ) -> None:
     """One server comes of both launches, and it is not the one with the void token."""
-    agent.settings["simulation"] = simulation
+    go_on = agent.folder.parent / "go-on"
+    agent.program = (held_agent.__file__, str(go_on))
+    agent.settings["simulation"] = {"pause_at": step}
     agent.start()
     await peer.greeted(1)
     spec = a_spec()
@@ -300,6 +297,10 @@ async def test_a_start_that_the_hub_began_anew_gets_the_new_environment(
     await peer.report(ONE, when)
     anew = spec.environment | {"JUPYTERHUB_SERVICE_PREFIX": "/user/olivia/anew/"}
     peer.launch(ONE, 1, spec.model_copy(update={"environment": anew}))
+    # Messages are taken in their order: with this answer the launch was taken.
+    peer.stop("w9-1", 9)
+    await peer.report("w9-1", AgentEvent.ENDED)
+    go_on.touch()
     serving = await peer.report(ONE, AgentEvent.SERVING)
     assert serving.url is not None
     assert serving.url.endswith("/user/olivia/anew/")

@@ -89,5 +89,5 @@ async def test_an_approved_address_is_not_offered(
         agent.start()
         await peer.until(lambda: peer.heard and peer.heard[-1].type == "heartbeat")
         await agent.end()
-        peer.heard.clear()
         assert offers(peer) == []
+        peer.heard.clear()

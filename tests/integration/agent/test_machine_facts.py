@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import patient_agent
 import pytest
 from agent_process import AgentProcess
 from controller_peer import ControllerPeer
@@ -62,6 +63,7 @@ async def test_the_hello_carries_the_hosts_facts(
     peer: ControllerPeer, agent: AgentProcess
 ) -> None:
     """Before any slow tool has answered, the host and its limits are known."""
+    agent.program = (patient_agent.__file__,)
     agent.start()
     hello = await peer.greeted(1)
     picture = WorkerCapabilities.model_validate(hello.capabilities)

@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import patient_agent
 import pytest
 from agent_process import AgentProcess
 from agent_support import a_spec
@@ -104,6 +105,7 @@ async def test_an_owner_lends_a_part_and_at_certain_hours(
 ) -> None:
     """The controller hears what is lent; the agent refuses more by itself."""
     agent.settings |= {"max_cpu": "0.5", "max_memory": "256M"}
+    agent.program = (patient_agent.__file__,)
     agent.start()
     facts = await first(peer)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from probe_cases import CASES, ProbeCase, all_cases, differences
 from probe_machines import FIELDS_ROW
 
@@ -35,7 +36,7 @@ def probe(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 
