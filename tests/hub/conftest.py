@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 from hub_pages import Visitor
-from patience import PATIENCE
+from jupyterhub.tests import mocking
+from patience import PATIENCE, free_port
 from plain_hub import proxy_command
 from scripted_controller import SECRET, ScriptedController, scripted_controller
 
@@ -43,6 +44,15 @@ def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     It removes the one without what SQLite keeps beside it, and the other never.
     """
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture(autouse=True)
+def ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have JupyterHub's own test Hub and its proxy listen where nobody else comes.
+
+    They choose among the ports of outgoing connections, and listen there much later.
+    """
+    monkeypatch.setattr(mocking, "random_port", free_port)
 
 
 HubStarter = Callable[..., Awaitable[Any]]
