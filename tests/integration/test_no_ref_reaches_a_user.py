@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -26,7 +26,7 @@ from service_browser import Browser
 from small_hub import PREFIX
 from tornado.web import RequestHandler
 
-from fleet_contracts.capabilities import Framework, TorchFacts
+from fleet_contracts.capabilities import AgentDriver, Framework, TorchFacts
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import Progress
@@ -56,6 +56,13 @@ profiles:
   - {{name: jupyter, classes: [small, whole], runtimes: [python]}}
 """
 MAPLESS = re.sub(r"    driver_refs: .*\n", "", CATALOG)
+
+MOVING = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+|[0-9:]{5,8} UTC"
+    r"|(?:[0-9]+ (?:s|min|h)\b ?)+|PT[0-9]+S|seconds\": ?[0-9.]+|[0-9]+[.][0-9]+"
+    r"|xsrf=\"[^\"]*\"|name=\"_xsrf\" value=\"[^\"]*\""
+)
+"""The time of day, what it measures, and what is new on each page."""
 
 EVERYBODY = ("alice", "bob", "root")
 OWN_MACHINE = frozenset({"machines", "machines/box", "api/machines"})
@@ -304,19 +311,59 @@ async def test_the_walk_runs_every_command_that_prints_something() -> None:
     assert set(actions.choices or ()) == {words[0] for words in COMMANDS} | DO_MORE
 
 
-async def test_the_public_catalog_is_the_same_with_and_without_maps(
+async def test_what_a_user_gets_is_the_same_with_and_without_maps(
     service: Service,
 ) -> None:
-    """Byte for byte, whatever refs stand behind it."""
+    """Byte for byte but for the time of day, whatever refs stand behind it.
 
-    async def offered(catalog: str) -> bytes:
-        changed: Any = catalog.replace("title: Small", "title: Other")
-        await service.offers_from(changed, '"Other"')
-        await service.offers_from(catalog, '"Small"')
-        response = await service.fetch("api/profiles", token="token hub-token-of-bob")
-        return response.body
+    The machine offers what takes the default ref: with maps or without, it runs the
+    same.  One server runs, another waits, and one cannot be had.
+    """
+    agent = ScriptedAgent(service, await service.enrol())
+    simulation = {"name": "simulation", "usable": True}
+    observed = {"observed": {"source": "test", "observed_at": NOON}}
+    agent.more = {
+        "drivers": [
+            AgentDriver.model_validate(simulation | observed).model_dump(mode="json")
+        ]
+    }
+    await agent.connect()
+    running = await AttendedStart(service, an_ask(class_name="whole")).open()
+    await running.ended()
+    waiting = await AttendedStart(service, an_ask(2)).open()
+    await waiting.until("waiting")
+    workloads = [(await service.status(key))["workload"] for key in ("1-1", "1-2")]
+    with_maps = await read_as_users(service, CATALOG, workloads)
+    read = {path for path, _, _ in with_maps}
+    assert {path for path in read if path.startswith("api/")} >= {
+        "api/profiles",
+        "api/timeline",
+        "api/explain?profile=jupyter&class=small",
+        f"api/workloads/{workloads[1]}/explain",
+    }
+    assert "held by alice" in with_maps[f"workloads/{workloads[1]}", "alice", "page"]
+    for catalog in (MAPLESS, CATALOG.replace(MARK, "ELSEWHERE")):
+        without = await read_as_users(service, catalog, workloads)
+        differ = [(asked, text, without[asked]) for asked, text in with_maps.items()]
+        assert [it for it in differ if it[1] != it[2]] == []
 
-    with_maps = await offered(CATALOG)
-    assert await offered(MAPLESS) == with_maps
-    others = CATALOG.replace(MARK, "ELSEWHERE")
-    assert await offered(others) == with_maps
+
+async def read_as_users(
+    service: Service, catalog: str, workloads: list[str]
+) -> dict[tuple[str, str, str], str]:
+    """Return what users get while *catalog* is in force: every answer and page."""
+    await service.offers_from(catalog.replace("title: Small", "title: Other"), "Other")
+    await service.offers_from(catalog, '"Small"')
+    browsers = {name: Browser(service, name) for name in ("alice", "bob")}
+    got = {}
+    for path in WALK:
+        if path.startswith("internal/"):
+            continue
+        named = [path.replace("WORKLOAD", name) for name in workloads]
+        for asked, (who, browser) in product(dict.fromkeys(named), browsers.items()):
+            token = f"token hub-token-of-{who}"
+            answered = await service.fetch(asked, token=token)
+            _, page = await browser.visit(asked)
+            for how, text in (("json", answered.body.decode()), ("page", page)):
+                got[asked, who, how] = MOVING.sub("", text)
+    return got
