@@ -14,7 +14,7 @@ from fleet_contracts.reasons import Reason
 
 _SIZE: Final = "[: {requested} asked for, the largest has {capacity}]"
 _SMALL: Final = "[: {requested} asked for, it has {capacity}]"
-_TAKEN: Final = "[: {requested} asked for, {free} free][ of {capacity}]"
+_TAKEN: Final = "[: {requested} asked for, {left} free]"
 
 _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     # the request itself

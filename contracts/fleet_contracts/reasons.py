@@ -313,6 +313,8 @@ class Holder(Contract):
     workload: str
     owner: str | None = None
     """None where the privacy setting hides other people's names."""
+    own: bool = False
+    """It is whoever waits themselves."""
     title: str | None = None
     amount: Number | None = None
     """How much of it, in the unit of the explanation."""

@@ -117,6 +117,9 @@ def _holders(holders: tuple[Holder, ...], now: datetime | None) -> str:
 
 def _holder(holder: Holder, now: datetime | None) -> str:
     name = foreign(holder.owner) or _text("somebody")
+    if holder.own:
+        # Somebody else who reads this is told the name.
+        name = _text("you", owner=name)
     if holder.title:
         name = _text("with_title", owner=name, title=foreign(holder.title))
     if holder.ends_by is None:
@@ -148,7 +151,23 @@ def _values(explanation: Explanation) -> dict[str, str]:
             # one that is too large for the other must not read as its equal.
             rounding = ROUND_UP if name == "requested" else ROUND_DOWN
             values[name] = _amount(number, explanation.unit, rounding)
+    if explanation.free is not None:
+        values["left"] = _left(explanation.free, explanation.capacity, explanation.unit)
     return values
+
+
+def _left(free: int, capacity: int | None, unit: str | None) -> str:
+    """Return what is free of how much; the unit was just named, if it is a word."""
+    if capacity is None:
+        return _amount(free, unit, ROUND_DOWN)
+    if unit == "milli_cores":
+        free_text, all_text = f"{free / 1000:g}", f"{capacity / 1000:g}"
+    elif unit in _COUNTED:
+        free_text, all_text = str(free), str(capacity)
+    else:
+        free_text = _amount(free, unit, ROUND_DOWN)
+        all_text = _amount(capacity, unit, ROUND_DOWN)
+    return _text("part", free=free_text, capacity=all_text)
 
 
 def _amount(number: int, unit: str | None, rounding: str) -> str:

@@ -141,6 +141,8 @@ TEXTS: Final[dict[str, str]] = {
     "held_by": "held by {holders}",
     "more_holders": "and {count} more",
     "somebody": "somebody else",
+    "you": "you",
+    "part": "{free} of {capacity}",
     "with_title": "{owner} ({title})",
     "no_known_end": "{name} with no known end",
     "until": "{name} until {time} at the latest",

@@ -13,6 +13,7 @@ OF_ANOTHER: Final[dict[str, str]] = {
     # the timeline
     "You are next.": "It is next.",
     "{count} ahead of you.": "{count} ahead of it.",
+    "you": "{owner}",
     "Your place is kept.": "Its place is kept.",
     # the pages
     "Your server": "Server",
@@ -99,9 +100,8 @@ OF_ANOTHER: Final[dict[str, str]] = {
     "the machine's owner does not lend it to you": (
         "the machine's owner does not lend it to this user"
     ),
-    "your own quota is in use[: {requested} asked for, {free} free][ of {capacity}]": (
-        "the user's own quota is in use"
-        "[: {requested} asked for, {free} free][ of {capacity}]"
+    "your own quota is in use[: {requested} asked for, {left} free]": (
+        "the user's own quota is in use[: {requested} asked for, {left} free]"
     ),
     "your files are on another machine": "its user's files are on another machine",
     (

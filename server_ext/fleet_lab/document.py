@@ -151,6 +151,7 @@ _HOLDER = _record(
     {"workload": _name},
     {
         "owner": _name,
+        "own": _truth,
         "title": _name,
         "amount": _count,
         "since": _instant,

@@ -88,6 +88,8 @@ def _explanations() -> Iterator[Explanation]:
         yield Explanation(
             reason=Reason.METAL_BUSY, machine="mac-07", holders=_HOLDERS[:count]
         )
+    mine = _HOLDERS[0].model_copy(update={"own": True})
+    yield Explanation(reason=Reason.METAL_BUSY, machine="mac-07", holders=(mine,))
 
 
 def _reason(explanation: Explanation) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_programs_on_a_mac_run_one_at_a_time_whatever_they_asked_for(mac: Mac) -
     assert waiting["state"] == "queued"
     assert waiting["headline"] == (
         "You are next. On mac, the Mac's GPU is taken, and programs on a Mac cannot be "
-        "kept from it, so they run one at a time; held by ada (Small) with no known end."
+        "kept from it, so they run one at a time; held by you (Small) with no known end."
     )
 
     fleet.stop_server("ada")

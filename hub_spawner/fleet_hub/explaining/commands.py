@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from fleet_contracts.language import speaking
 from fleet_hub.command_places import add_data_dir, places_of
 from fleet_hub.errors import ConfigurationError
 
@@ -101,7 +102,9 @@ def _explain(arguments: argparse.Namespace) -> int:
         )
 
         try:
-            found = answer(_view(arguments.state), question)
+            # Whoever asks here is not the one who waits.
+            with speaking(of_another=True):
+                found = answer(_view(arguments.state), question)
         except UnknownSubjectError as error:
             raise ConfigurationError(str(error)) from error
     else:
@@ -121,7 +124,8 @@ def _queue(arguments: argparse.Namespace) -> int:
     if arguments.state is not None:
         from fleet_hub.explaining.answers import line  # noqa: PLC0415 - a whole engine
 
-        found = line(_view(arguments.state))
+        with speaking(of_another=True):
+            found = line(_view(arguments.state))
     else:
         found = LineDocument.model_validate_json(_ask(arguments, "queue"))
     _print(found, describe_line(found, Style.of()), as_json=arguments.json)

@@ -31,7 +31,8 @@ def told(
         _holder(
             allocation,
             amount_of(allocation),
-            is_named=names_visible or allocation.owner == viewer,
+            is_named=names_visible,
+            is_own=bool(viewer) and allocation.owner == viewer,
             idle_since=_idle_since(allocation, rested),
         )
         for allocation in ordered[:MOST]
@@ -60,11 +61,18 @@ def _idle_since(allocation: Allocation, rested: Mapping[str, float]) -> float | 
 
 
 def _holder(
-    allocation: Allocation, amount: int, *, is_named: bool, idle_since: float | None
+    allocation: Allocation,
+    amount: int,
+    *,
+    is_named: bool,
+    is_own: bool,
+    idle_since: float | None,
 ) -> Holder:
+    is_named = is_named or is_own
     return Holder(
         workload=allocation.workload,
         owner=allocation.owner if is_named else None,
+        own=is_own,
         title=allocation.title if is_named else None,
         amount=amount,
         since=instant(allocation.since),

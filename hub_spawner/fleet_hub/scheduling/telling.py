@@ -125,5 +125,7 @@ def _promised(planner: Planner, viewer: Waiter, workload: str) -> Holder:
     """Return who is promised the room, as far as the viewer may know."""
     owner = planner.waiters[workload].waiting.principal.name
     visible = planner.fleet.context.names_visible
-    is_named = visible or owner == viewer.waiting.principal.name
-    return Holder(workload=workload, owner=owner if is_named else None)
+    is_own = bool(owner) and owner == viewer.waiting.principal.name
+    return Holder(
+        workload=workload, owner=owner if visible or is_own else None, own=is_own
+    )

@@ -86,6 +86,7 @@ class ExplainForOperator(SpawnerHandler, Explains):
     @override
     async def get(self) -> None:
         """Answer."""
+        speak_of_another(is_another=True)
         await self.explain(self.question())
 
 
@@ -97,7 +98,9 @@ class ExplainForPerson(PersonHandler, Explains):
         """Answer for the visitor, in the groups that the Hub says."""
         question = self.question()
         if question.workload is not None:
-            self.seen(question.workload)
+            record = self.seen(question.workload)
+            is_another = record.principal.name != self.visitor.name
+            speak_of_another(is_another=is_another)
         elif question.user in {None, self.visitor.name} and question.groups is None:
             mine = {"user": self.visitor.name, "groups": self.visitor.groups}
             question = question.model_copy(update=mine)
@@ -105,6 +108,8 @@ class ExplainForPerson(PersonHandler, Explains):
             raise HTTPError(403, reason=mark("Only admins may ask for others"))
         elif question.user is None:
             question = question.model_copy(update={"user": self.visitor.name})
+        else:
+            speak_of_another(is_another=question.user != self.visitor.name)
         await self.explain(question)
 
 
@@ -114,7 +119,8 @@ class ExplainWorkload(PersonHandler, Explains):
     @override
     async def get(self, workload: str) -> None:
         """Answer."""
-        self.seen(workload)
+        record = self.seen(workload)
+        speak_of_another(is_another=record.principal.name != self.visitor.name)
         page = self.question().page
         await self.explain(Question(workload=workload, page=page))
 
@@ -169,6 +175,7 @@ class QueueForOperator(SpawnerHandler):
     @override
     async def get(self) -> None:
         """Answer with everybody who waits."""
+        speak_of_another(is_another=True)
         self.answer(line(view_of(self.core)))
 
 
@@ -179,6 +186,7 @@ class QueueForAdmin(AdminHandler):
     async def get(self) -> None:
         """Answer with everybody who waits."""
         self.require_admin()
+        speak_of_another(is_another=True)
         self.answer(line(view_of(self.core)))
 
 

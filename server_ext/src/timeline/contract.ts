@@ -166,6 +166,7 @@ export interface IExplanation {
 export interface IHolder {
   workload: string;
   owner?: string | null;
+  own?: boolean | null;
   title?: string | null;
   amount?: number | null;
   since?: string | null;

@@ -80,7 +80,29 @@ function valuesOf(trans: ITranslator, explanation: IExplanation): Values {
       values[name] = amount(trans, number, explanation.unit ?? null, rounding);
     }
   }
+  if ((explanation.free ?? null) !== null) {
+    values.left = left(trans, explanation, values);
+  }
   return values;
+}
+
+/** Return what is free of how much; the unit was just named, if it is a word. */
+function left(
+  trans: ITranslator,
+  { free, capacity, unit }: IExplanation,
+  values: Readonly<Record<string, string>>
+): string {
+  if ((capacity ?? null) === null) {
+    return values.free ?? '';
+  }
+  const scale = { milli_cores: 1000, devices: 1, workloads: 1 }[unit ?? ''];
+  return say(
+    trans,
+    TEXTS.part,
+    scale
+      ? { free: (free ?? 0) / scale, capacity: (capacity ?? 0) / scale }
+      : { free: values.free ?? '', capacity: values.capacity ?? '' }
+  );
 }
 
 function heldBy(
@@ -103,7 +125,11 @@ function one(
   holder: IHolder,
   time: (at: number) => string
 ): string {
-  const owner = foreign(holder.owner) || say(trans, TEXTS.somebody);
+  let owner = foreign(holder.owner) || say(trans, TEXTS.somebody);
+  if (holder.own) {
+    // Somebody else who reads this is told the name.
+    owner = say(trans, TEXTS.you, { owner });
+  }
   const title = foreign(holder.title);
   const name = title ? say(trans, TEXTS.with_title, { owner, title }) : owner;
   const ends = instant(holder.ends_by);

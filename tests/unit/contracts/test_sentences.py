@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fleet_contracts.allocations import State
+from fleet_contracts.language import speaking
 from fleet_contracts.phrases import PHRASES, REMEDIES
 from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.sentences import headline, remedy, sentence
@@ -56,7 +57,7 @@ def test_numbers_are_told_in_units_that_people_read() -> None:
         unit="bytes",
     )
     assert sentence(memory) == (
-        "On box, too little memory is free: 8 GiB asked for, 512 MiB free of 32 GiB."
+        "On box, too little memory is free: 8 GiB asked for, 512 MiB of 32 GiB free."
     )
     cores = Explanation(
         reason=Reason.CPU_BUSY, requested=1000, free=500, unit="milli_cores"
@@ -70,6 +71,25 @@ def test_numbers_are_told_in_units_that_people_read() -> None:
     assert "1 device asked for, 0 devices free" in sentence(gpus)
     bare = Explanation(reason=Reason.GPU_BUSY, requested=2, free=1)
     assert "2 asked for, 1 free" in sentence(bare)
+
+
+def test_what_is_free_is_told_of_how_much() -> None:
+    """The unit is said once where it is a word."""
+    for asked, free, capacity, unit, told in (
+        (1, 0, 8, "devices", "1 device asked for, 0 of 8 free"),
+        (2000, 500, 2000, "milli_cores", "2 cores asked for, 0.5 of 2 free"),
+        (1, 0, 4, "workloads", "1 workload asked for, 0 of 4 free"),
+        (2, 1, 3, None, "2 asked for, 1 of 3 free"),
+        (8 * GIB, GIB, 16 * GIB, "bytes", "8 GiB asked for, 1 GiB of 16 GiB free"),
+    ):
+        why = Explanation(
+            reason=Reason.GPU_BUSY,
+            requested=asked,
+            free=free,
+            capacity=capacity,
+            unit=unit,
+        )
+        assert sentence(why) == f"All suitable devices are taken: {told}."
 
 
 def test_a_text_from_outside_is_told_as_it_is() -> None:
@@ -99,6 +119,16 @@ def test_the_holder_is_told_with_the_end() -> None:
     )
     assert "until 2026-06-01 14:12 UTC" in sentence(busy)
     assert "until 2026-06-01 14:12 UTC" in sentence(busy, now=NOON.replace(day=2))
+
+
+def test_who_waits_for_a_server_of_their_own_is_told_so() -> None:
+    """Somebody else who reads it is told the name."""
+    busy = Explanation(
+        reason=Reason.CPU_BUSY, holders=(holder("ada", own=True), holder("bob"))
+    )
+    assert "held by you with no known end, bob" in sentence(busy)
+    with speaking(of_another=True):
+        assert "held by ada with no known end, bob" in sentence(busy)
 
 
 def test_many_holders_are_counted() -> None:
