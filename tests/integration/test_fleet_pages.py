@@ -361,6 +361,20 @@ async def test_the_line_shows_each_class_and_the_latest_decisions(
     await agent.hang_up()
 
 
+async def test_what_is_not_there_is_said_as_it_is_asked_for(service: Service) -> None:
+    """A page for a browser, JSON for a program, whoever asks."""
+    for path, accept, kind in (
+        ("nothing/here", "text/html,*/*;q=0.8", "text/html"),
+        ("nothing/here", "*/*", "application/json"),
+        ("nothing/here", "application/json", "application/json"),
+        ("api/nothing", "text/html", "application/json"),
+    ):
+        response = await service.fetch(path, token=None, headers={"Accept": accept})
+        assert response.code == 404
+        assert response.headers["Content-Type"].startswith(kind)
+        assert b"There is no such page here" in response.body
+
+
 async def test_everybody_reads_their_own_use_and_an_admin_all(
     service: Service,
 ) -> None:

@@ -61,6 +61,8 @@ class Inquiry:
     likely: Likely | None = None
     instead: tuple[OtherWay, ...] = ()
     no_copy: Explanation | None = None
+    profiles: tuple[str, ...] | None = None
+    """What there is instead of a profile that there is not."""
 
 
 def answer(view: View, question: Question) -> Answer:
@@ -94,6 +96,7 @@ def written(inquiry: Inquiry) -> Answer:
     ways = {
         "ways_out": inquiry.instead,
         "no_copy": None if no_copy is None else _told(no_copy, inquiry.as_of),
+        "profiles": inquiry.profiles,
     }
     if inquiry.found is not None:
         found = _answer(inquiry.as_of, inquiry.asked, inquiry.found, inquiry.likely)
@@ -272,9 +275,26 @@ def _what_if(view: View, question: Question, profile: str, user: str) -> Inquiry
     if bound is not None and asked.class_name is not None:
         outset = Outset(now, bound)
         likely = view.history.likely(asked.class_name, outset, now=now, bound=bound)
-    inquiry = Inquiry(as_of=view.as_of, asked=asked, found=found, likely=likely)
+    inquiry = Inquiry(
+        as_of=view.as_of,
+        asked=asked,
+        found=found,
+        likely=likely,
+        profiles=_instead_of(view, profile, principal),
+    )
     is_no = question.server is None or not found.verdict.choosable
     return _with_ways(view, inquiry, principal, pin, is_no=is_no)
+
+
+def _instead_of(
+    view: View, profile: str, principal: Principal
+) -> tuple[str, ...] | None:
+    """Return the profiles that there are for *principal*; None: this one exists."""
+    if view.catalog.profile_named(profile) is not None:
+        return None
+    return tuple(
+        item.name for item in view.catalog.profiles if item.audience.includes(principal)
+    )
 
 
 def _answer(

@@ -125,6 +125,8 @@ class Answer(Message):
     """The ways that keep the files first."""
     no_copy: Told | None = None
     """Why no copy of the files is among the ways; None: it is, or there are none."""
+    profiles: tuple[str, ...] | None = None
+    """Those of the user, where there is none of the name; None: there is."""
     counts: dict[Reason, int] = Field(default_factory=dict)
     """How many machines give each reason."""
     alike: tuple[SaidAlike, ...] = ()

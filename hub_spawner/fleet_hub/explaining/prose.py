@@ -25,6 +25,7 @@ GLYPHS: Final = {
 }
 _YES: Final = "✓"
 _INDENT: Final = "  "
+_MOST_PROFILES: Final = 40
 KINDS: Final = {
     ReasonKind.NEVER: mark("never"),
     ReasonKind.NOT_ALLOWED: mark("not allowed"),
@@ -54,7 +55,12 @@ def describe_line(document: LineDocument, style: Style) -> str:
         (
             str(place),
             one.user + (f"/{one.server}" if one.server else ""),
-            one.profile + (f" · {one.class_name}" if one.class_name else ""),
+            one.profile
+            + (
+                f" · {one.class_name}"
+                if one.class_name not in {None, one.profile}
+                else ""
+            ),
             _span(one.asked_at, document.as_of) + (" ‖" if one.parked else ""),
             _start(one, document.as_of),
             one.why.sentence,
@@ -114,7 +120,12 @@ def _details(answer: Answer) -> Iterator[str]:
             f"{_moment(likely.late, answer.as_of)}: half and nine in ten of "
             f"{likely.samples} similar starts came as early."
         )
-    if answer.why is not None:
+    if answer.profiles is not None:
+        named = ", ".join(answer.profiles[:_MOST_PROFILES]) or "none"
+        more = len(answer.profiles) - _MOST_PROFILES
+        left = f" and {more} more" if more > 0 else ""
+        yield f"Profiles of {answer.asked.user}: {named}{left}."
+    elif answer.why is not None:
         yield answer.why.remedy
     if not answer.asked.groups_known:
         yield (

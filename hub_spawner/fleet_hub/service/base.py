@@ -178,11 +178,3 @@ class TokenHandler(NoXsrf):
             return viewed if viewed in self.core.model.workloads else None
         record = self.core.model.by_token_hash(hash_of(token)) if token else None
         return record.id if record is not None else None
-
-
-class Missing(NoXsrf):
-    """Everything that is not there."""
-
-    @override
-    def prepare(self) -> None:
-        raise HTTPError(404)

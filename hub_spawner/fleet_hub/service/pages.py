@@ -28,6 +28,7 @@ from fleet_hub.controller.records import Workload
 from fleet_hub.controller.timelines import timeline_of
 from fleet_hub.pages import TEMPLATES, words
 from fleet_hub.pages.told import tell
+from fleet_hub.service.base import FleetHandler
 from fleet_hub.service.people import PersonHandler, Visitor
 
 
@@ -163,3 +164,25 @@ class LeaveHandler(PageHandler):
         stopping.leave(self.core, record, actor=by.role.value, by=by)
         url = f"{self.context.prefix}workloads/{workload}"
         self.redirect(url, status=HTTPStatus.SEE_OTHER)
+
+
+class MissingHandler(PageHandler):
+    """Everything that is not there: a page for a browser, JSON for a program."""
+
+    @override
+    def check_xsrf_cookie(self) -> None:
+        """Nothing is done here, whoever asks for it."""
+
+    @override
+    async def prepare(self) -> None:
+        """End the request; who asks does not matter."""
+        raise HTTPError(404, reason=mark("There is no such page here"))
+
+    @override
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        accepted = self.request.headers.get("Accept", "")
+        path = self.request.path.removeprefix(self.context.prefix)
+        if "text/html" in accepted and not path.startswith(("api/", "internal/")):
+            super().write_error(status_code, **kwargs)
+        else:
+            FleetHandler.write_error(self, status_code, **kwargs)

@@ -28,7 +28,7 @@ from fleet_hub.service import (
     usage,
 )
 from fleet_hub.service.attend import AttendSocket
-from fleet_hub.service.base import SECURITY_HEADERS, Missing
+from fleet_hub.service.base import SECURITY_HEADERS
 from fleet_hub.service.context import Context
 from fleet_hub.service.deeds import PATTERN
 from fleet_hub.service.metrics_page import MetricsHandler
@@ -138,7 +138,7 @@ def make_application(context: Context, *, cookie_secret: bytes) -> Application:
         xsrf_cookies=True,
         websocket_max_message_size=MAX_MESSAGE_BYTES,
         websocket_ping_interval=20,
-        default_handler_class=Missing,
+        default_handler_class=pages.MissingHandler,
         default_handler_args={"context": context},
         log_function=_log_request,
         compress_response=False,

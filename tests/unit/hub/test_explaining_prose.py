@@ -12,10 +12,12 @@ from scheduling_builders import (
     a_gpu,
     a_gpu_class,
     a_machine,
+    a_profile,
     a_snapshot,
     an_allocation,
 )
 
+from fleet_contracts.catalog import Audience
 from fleet_hub.explaining.answers import answer
 from fleet_hub.explaining.document import Answer, Question
 from fleet_hub.explaining.prose import describe
@@ -64,6 +66,32 @@ def test_the_nearest_machines_come_first_and_alike_ones_together() -> None:
     assert places == sorted(places)
     text = describe(an_answer("any"), Style())
     assert text.index("✓ s1, s2") < text.index("● large") < text.index("✕ plain")
+
+
+def test_who_mistypes_a_profile_is_told_which_there_are() -> None:
+    """Those that the user may start, and no more of them than can be read."""
+    mine = Audience(everyone=False, users=("alice",))
+    profiles = (
+        a_profile("lab"),
+        a_profile("hers", audience=mine),
+        *(a_profile(f"p{number:02}", classes=("gpu",)) for number in range(40)),
+    )
+    snapshot = a_snapshot(catalog=a_catalog(profiles=profiles))
+    state = FleetState(as_of=datetime.fromtimestamp(NOON, UTC), snapshot=snapshot)
+    for user, told, more in (
+        ("alice", "Profiles of alice: lab, hers, p00,", "and 2 more."),
+        ("bob", "Profiles of bob: lab, p00,", "and 1 more."),
+    ):
+        asked = {"profile": "lap", "user": user, "groups": ()}
+        found = answer(view_of(state), Question.model_validate(asked))
+        text = " ".join(describe(found, Style()).split())
+        assert "there is no profile called lap" in text
+        assert told in text
+        assert more in text
+        assert found.profiles is not None
+    known = {"profile": "lab", "user": "bob", "groups": ()}
+    found = answer(view_of(state), Question.model_validate(known))
+    assert found.profiles is None
 
 
 def test_a_mere_question_is_told_as_what_would_be() -> None:
