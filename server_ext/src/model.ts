@@ -107,7 +107,8 @@ export class TimelineModel implements IDisposable {
     }
     if (before === 0 && looks) {
       this._askSoon(0);
-    } else if (this._watchers.size === 0) {
+    } else if (this._watchers.size === 0 && this._standing !== 'loading') {
+      // The first question is everybody's: its answer says who wants to look.
       this._pause();
     }
   }

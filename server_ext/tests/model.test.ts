@@ -119,6 +119,22 @@ test('one question is asked at the start, and none while nobody looks', async ()
   assert.equal(model.standing, 'live');
 });
 
+test('who does not look yet takes nobody’s question away', async () => {
+  const { clock, server, model } = setUp();
+  model.start();
+  model.watch(model, false);
+  await clock.advance(0);
+  // The status item looks at the clock while a slow server thinks of its first answer.
+  model.watch(model, false);
+  model.watch(server, true);
+  model.watch(server, false);
+  await clock.advance(0);
+  server.answer(anAnswer());
+  await clock.advance(0);
+  assert.equal(model.standing, 'live');
+  assert.equal(server.questions.length, 1);
+});
+
 test('while somebody looks one held-back question follows another', async () => {
   const { clock, server, model } = await following();
   assert.equal(server.questions.length, 2);
