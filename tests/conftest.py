@@ -17,6 +17,8 @@ SUPPORT = Path(__file__).parent / "support"
 if str(SUPPORT) not in sys.path:
     sys.path.insert(0, str(SUPPORT))
 
+import last_words  # noqa: E402 - from there
+
 
 # A busy machine is no bug: no example is judged by the clock. Continuous integration
 # repeats the same examples; elsewhere each run looks for new ones.
@@ -52,14 +54,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item,
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
-    """Let a skip fail where none but hardware may be missing."""
+    """Let a skip fail where none but hardware may be missing; let a failure explain itself."""
     outcome = yield
     report = outcome.get_result()
+    if report.failed:
+        _explain(item, call, report)
     strict = os.environ.get("FLEET_TEST_STRICT") == "1"
     if not (strict and report.skipped) or item.get_closest_marker("hardware"):
         return
     if not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"skipped where no skip is permitted: {report.longrepr}"
+
+
+def _explain(
+    item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+) -> None:
+    """Add what the test's browser and its processes said last."""
+    # Who was interrupted in the middle of a question cannot ask another one.
+    if call.when == "call" and "pytest-timeout" not in str(
+        call.excinfo and call.excinfo.value
+    ):
+        report.sections += last_words.of_pages(getattr(item, "funcargs", {}))
+    factory: pytest.TempPathFactory = item.config._tmp_path_factory  # type: ignore[attr-defined]
+    report.sections += last_words.of_processes(factory.getbasetemp(), call.start)

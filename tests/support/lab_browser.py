@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Page, WebSocket, expect, sync_playwright
+import last_words
+from patience import PATIENCE
+from playwright.sync_api import Error, Page, WebSocket, expect, sync_playwright
 
 
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"
-PATIENCE_MS = 60_000
+PATIENCE_MS = PATIENCE * 1000
 
 
 def chromium() -> str | None:
@@ -35,8 +37,14 @@ def browser_page(name: str) -> Iterator[Page]:
         expect.set_options(timeout=PATIENCE_MS)
         try:
             yield page
+        except (AssertionError, Error) as error:
+            error.add_note(last_words.of_page(page))
+            raise
         finally:
-            photograph(page, f"{name}-end")
+            # For people: whatever the test is about has been seen by now.
+            with suppress(Error):
+                page.unroute_all(behavior="ignoreErrors")
+                photograph(page, f"{name}-end")
             browser.close()
 
 
@@ -45,6 +53,18 @@ def photograph(page: Page, name: str, *, whole: bool = False) -> Path:
     path = ARTEFACTS / f"{name}.png"
     page.screenshot(path=path, caret="initial", full_page=whole)
     return path
+
+
+def script_runs(page: Page) -> None:
+    """Return once the script of a server's page hears clicks: its rows are there before."""
+    page.wait_for_function("window._jupyterhub_page_loaded")
+
+
+def restored(page: Page) -> None:
+    """Return once JupyterLab has put its windows back: it would undo what comes before."""
+    page.locator("#jp-main-dock-panel").wait_for()
+    page.wait_for_function("window.jupyterapp")
+    page.evaluate("() => jupyterapp.restored.then(() => true)")
 
 
 def _is_kernel(socket: WebSocket) -> bool:
