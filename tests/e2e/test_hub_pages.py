@@ -10,7 +10,7 @@ import fleet
 import held_agent
 import pytest
 from fleet import Fleet
-from lab_browser import browser_page, photograph
+from lab_browser import browser_page, photograph, script_runs
 from playwright.sync_api import Page, expect
 
 
@@ -25,6 +25,10 @@ ALL_IS_LOADED = """
 window.require && require.defined("utils") && require.defined("not_running")
     && Object.keys(require.s.contexts._.registry).length === 0
 """
+COMES_BACK = """
+setTimeout(() => dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })))
+"""
+"""What a browser does that kept a page, and shows it again."""
 ALL, ONE = {"profile": "all"}, {"profile": "one"}
 
 
@@ -114,8 +118,12 @@ def test_a_parked_page_leads_to_the_server_when_its_turn_comes(
     row(page, "waiting", "now")
     # What the page still loads would be given up as too slow.
     page.wait_for_function(ALL_IS_LOADED)
-    with page.expect_navigation():
+    # Nor does the Hub say anything to the first question.
+    page.route("**/hub/api/", lambda route: None, times=1)
+    with page.expect_request("**/hub/api/"):
         page.clock.fast_forward(50_000)
+    with page.expect_navigation():
+        page.clock.fast_forward(15_000)
     page.unroute("**/api/timeline*")
     page.reload()
     running.stop_server("ada")
@@ -157,18 +165,29 @@ def test_a_page_that_is_made_a_moment_too_late_leads_to_the_server(
 def test_leaving_the_line_needs_a_second_thought_and_names_the_right_server(
     running: Fleet, page: Page
 ) -> None:
-    """Staying changes nothing; ending it ends that server alone."""
-    running.queue_hold = 60
+    """Staying changes nothing; ending it ends that server alone.
+
+    Where nobody hears of it, it can be said again; who comes back sees what is now.
+    """
+    running.queue_hold = 600
     running.end_hub()
     running.start_hub()
     running.start_server("ada", ALL)
     page.goto(f"{running.url}/hub/spawn/ada/lab?choice=all")
     page.click("button[type=submit]")
     row(page, "waiting", "now")
+    script_runs(page)
     page.click("#fleet-leave")
     page.click("#fleet-stay")
     expect(page.locator("#fleet-leave-sure")).to_be_hidden()
+    with page.expect_navigation():
+        page.evaluate(COMES_BACK)
+    row(page, "waiting", "now")
+    script_runs(page)
     page.click("#fleet-leave")
+    page.route("**/servers/lab", lambda route: route.abort(), times=1)
+    page.click("#fleet-leave-now")
+    expect(page.locator(".fleet-Timeline-notice")).to_contain_text("does not answer")
     page.click("#fleet-leave-now")
     expect(page.get_by_role("heading", level=1)).to_have_text("Server not running")
     assert running.status("ada", "lab")["state"] == "stopped"

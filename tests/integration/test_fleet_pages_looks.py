@@ -24,7 +24,7 @@ from fleet_looks import (
     workload_pages,
 )
 from fleet_service import Service
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.browser, pytest.mark.timeout(300)]
@@ -64,6 +64,7 @@ async def faults(page: Page, name: str, look: str) -> list[str]:
     return [f"{name} {look}: {each}" for each in wrong]
 
 
+@pytest.mark.timeout(900)
 async def test_every_page_is_accessible_in_every_look(service: Service) -> None:
     """Light, dark, forced colours, narrow, and from right to left."""
     ARTEFACTS.mkdir(exist_ok=True)
@@ -152,6 +153,41 @@ async def test_a_table_is_read_again_but_not_under_somebody_s_hands(
         await page.get_by_role("searchbox").focus()
         await page.clock.fast_forward(11_000)
         await expect(rows).to_have_count(4)
+
+
+async def test_a_workload_s_page_survives_that_nobody_is_there(
+    service: Service,
+) -> None:
+    """It does not become the proxy's page; buttons are asked for until they have come."""
+    path = (await workload_pages(service))["workload-waiting"]
+    failed: list[Route] = []
+
+    async def fail(route: Route) -> None:
+        failed.append(route)
+        if len(failed) == 1:
+            await route.fulfill(status=502, body="the proxy's own page")
+        else:
+            await route.abort()
+
+    async with a_page(who="alice") as page:
+        for what in ("**/timeline?*", "**/health"):
+            await page.route(what, lambda route: route.fulfill(status=404, body="no"))
+        await page.goto(service.url + path)
+        notice = page.locator(".fleet-Timeline-notice")
+        await expect(notice).to_contain_text("does not answer")
+        await page.unroute_all()
+        await expect(page.locator(".fleet-Timeline-heard")).to_contain_text("live")
+        await expect(notice).to_have_count(0)
+        await expect(page.locator("summary", has_text="Leave the line")).to_be_visible()
+        await page.route(service.url + path, fail)
+        async with page.expect_event("requestfailed"):
+            await service.json("internal/servers/1-3/leave", method="POST")
+        over = page.locator("#fleet-timeline").get_by_text("You left the line.")
+        await expect(over.first).to_be_visible()
+        await expect(page.get_by_role("link", name="Start again")).to_have_count(0)
+        await page.unroute(service.url + path)
+        await expect(page.get_by_role("link", name="Start again")).to_be_visible()
+    assert failed
 
 
 async def test_what_cannot_be_undone_asks_first(service: Service) -> None:

@@ -14,7 +14,8 @@ from attended_start import AttendedStart
 from fleet_builders import a_principal
 from fleet_controller import an_ask
 from fleet_service import Service, a_service
-from playwright.async_api import Page, async_playwright
+from patience import PATIENCE
+from playwright.async_api import Page, async_playwright, expect
 from rich_machine import a_rich_picture
 from scripted_agent import ScriptedAgent
 
@@ -96,6 +97,8 @@ async def a_page(
             **more,
         )
         page = await context.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        expect.set_options(timeout=PATIENCE * 1000)
         page.on("pageerror", lambda what: complaints.append(str(what)))
         yield page
         await browser.close()

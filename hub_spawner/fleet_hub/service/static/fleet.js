@@ -56,31 +56,65 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 (() => {
   const page = document.getElementById("live");
   if (!page) return;
+  const { ENDED, LiveTimeline } = window.FleetTimeline;
+  const AGAIN_MS = 2000;
+  const ANSWER_MS = 15000;
   const headers = { "X-XSRFToken": page.dataset.xsrf };
   const wasReady = page.dataset.state === "ready";
 
-  const live = new window.FleetTimeline.LiveTimeline({
+  const live = new LiveTimeline({
     element: document.getElementById("fleet-timeline"),
     document: JSON.parse(document.getElementById("fleet-document").textContent),
     catalogue: JSON.parse(document.getElementById("fleet-words").textContent),
     isAnothers: page.dataset.own !== "yes",
     url: page.dataset.timeline,
     headers,
-    onState: (state) => {
-      void renew(state);
+    onState: () => {
+      void renew();
     },
     onGone: () => {
-      location.reload();
+      void reload();
     },
   });
 
-  // What can be done depends on the state, and on who looks: the server knows.
-  async function renew(state) {
-    if (state === page.dataset.state) return;
-    const answer = await fetch(location.href, { headers, credentials: "same-origin" });
-    if (!answer.ok || answer.redirected) {
+  // A page that is loaded while nobody is there is the proxy's, and never comes back.
+  let isLeaving = false;
+  async function reload() {
+    isLeaving = true;
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const health = page.dataset.timeline.replace(/api\/workloads\/.*/, "health");
+    const answer = await fetch(health, { cache: "no-store", signal }).catch(() => null);
+    if (answer && answer.ok) {
       location.reload();
       return;
+    }
+    live.away();
+    setTimeout(reload, AGAIN_MS);
+  }
+
+  // What can be done depends on the state, and on who looks: the server knows.  Until it
+  // has told of this very state, it is asked again.
+  let isRenewing = false;
+  async function renew() {
+    if (isRenewing) return;
+    isRenewing = true;
+    const isOld = () => live.timeline.state !== page.dataset.state;
+    while (isOld() && !isLeaving) {
+      const isTold = await ask().catch(() => false);
+      // It has begun anew, and a timeline that had ended is followed no more.
+      if (isTold && isOld() && ENDED.has(live.timeline.state)) void reload();
+      if (isOld()) await new Promise((go) => setTimeout(go, AGAIN_MS));
+    }
+    isRenewing = false;
+  }
+
+  async function ask() {
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const answer = await fetch(location.href, { headers, credentials: "same-origin", signal });
+    if (answer.status >= 500) return false;
+    if (!answer.ok || answer.redirected) {
+      void reload();
+      return false;
     }
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const now = fresh.getElementById("live");
@@ -97,6 +131,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     if (now.dataset.state === "ready" && !wasReady && page.dataset.own === "yes") {
       location.assign(now.dataset.server);
     }
+    return true;
   }
 
   void live.follow();

@@ -11,7 +11,10 @@
   const CANCELLED_MS = 2500;
   const AWAY_MS = 3000;
   const LATE_MS = 3000;
+  const BLIND_MS = 15000;
+  const ANSWER_MS = 10000;
   let leaving = false;
+  let isGivingUp = false;
 
   const live = new LiveTimeline({
     element: document.getElementById("fleet-timeline"),
@@ -38,7 +41,12 @@
 
   /* A page that is loaded while the Hub is away is the proxy's, and never comes back. */
   async function hubAnswers() {
-    const answer = await fetch(`${window.jhdata.base_url}api/`, { cache: "no-store" }).catch(() => null);
+    // Who takes the question and says nothing is away as well.
+    const asking = new AbortController();
+    const limit = setTimeout(() => asking.abort(), ANSWER_MS);
+    const question = { cache: "no-store", signal: asking.signal };
+    const answer = await fetch(`${window.jhdata.base_url}api/`, question).catch(() => null);
+    clearTimeout(limit);
     return Boolean(answer && answer.ok);
   }
 
@@ -48,7 +56,10 @@
     setTimeout(reload, AWAY_MS);
   }
 
-  function reloadIn(milliseconds) { leaveIn(milliseconds, reload); }
+  function reloadIn(milliseconds) {
+    // Whoever gives it up is led on by the answer to that.
+    if (!isGivingUp) leaveIn(milliseconds, reload);
+  }
 
   const toGonePage = () => window.location.assign(data.goneUrl);
 
@@ -63,12 +74,12 @@
    * already is then no news, and nothing else would ever come. */
   function follow() {
     data.progressUrl = "";
+    // There is nobody to follow, but the Hub may have another page by then.
+    if (!data.viewToken) { reloadIn(BLIND_MS); return; }
     const state = live.timeline && live.timeline.state;
-    if (state === "ready") {
-      if (data.page === "pending") reloadIn(700);
-      // The Hub has not noticed yet.
-      else if (data.page === "waiting") reloadIn(LATE_MS);
-    }
+    if (data.page === "pending" && (state === "ready" || ENDED.has(state))) reloadIn(700);
+    // The Hub has not noticed yet.
+    else if (data.page === "waiting" && state === "ready") reloadIn(LATE_MS);
     void live.follow();
   }
 
@@ -106,7 +117,7 @@
   setInterval(async () => {
     if (isLooking || leaving || !navigator.onLine || live.silentMs <= SILENCE_MS) return;
     isLooking = true;
-    if (await hubAnswers()) reloadIn(0);
+    if (await hubAnswers()) leaveIn(0, reload);
     else {
       live.away();
       // The controller may be back first.
@@ -131,19 +142,31 @@
     document.getElementById("fleet-leave").focus();
   });
   on("fleet-leave-now", async (event) => {
-    event.currentTarget.disabled = true;
+    const button = event.currentTarget;
+    button.disabled = true;
+    isGivingUp = true;
     live.note(words.__("Giving it up…"));
     const answer = await fetch(data.stopUrl, {
       method: "DELETE", headers: { "X-XSRFToken": window.jhdata.xsrf_token },
-    });
+    }).catch(() => null);
+    if (!answer) {
+      // Nobody heard it: it can be said again.
+      isGivingUp = false;
+      button.disabled = false;
+      live.note("");
+      live.away();
+      return;
+    }
     if (answer.ok) { toGonePage(); return; }
     // The Hub refuses while it checks servers after its own restart; the controller does not.
     window.location.assign(data.pageUrl || window.location.href);
   });
 
+  /* A page that somebody comes back to is as old as when it was left, and leaves no more. */
+  window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
+
   if (data.page === "pending" && data.progressUrl) listen();
-  else if (data.viewToken) follow();
-  else if (data.page !== "over") reloadIn(15000);
+  else if (data.page !== "over" || data.viewToken) follow();
   // JupyterHub's own tests wait for this.
   window._jupyterhub_page_loaded = true;
 })();
