@@ -157,7 +157,7 @@ def start_again(page: Page, fleet: LocalFleet) -> None:
     """The same way again; nothing has to be built any more."""
     page.goto(f"{fleet.url}/hub/spawn")
     page.get_by_role("button", name="Start", exact=True).click()
-    page.wait_for_url(f"**/user/{fleet.name}/lab**")
+    page.wait_for_url(f"**/user/{fleet.name}/lab**", timeout=PATIENCE_MS)
 
 
 def find_the_files(lab: Lab) -> None:

@@ -13,7 +13,7 @@ import fleet
 import pytest
 from accessibility import browser_theme, faults, hub_theme
 from fleet import Fleet
-from lab_browser import browser_page, photograph
+from lab_browser import browser_page, photograph, script_runs
 from lab_server import require_front_end
 from playwright.sync_api import Page, Route, expect
 
@@ -171,6 +171,7 @@ def test_a_start_can_be_watched_by_everybody(running: Fleet, page: Page) -> None
     expect(now).to_be_visible()
     expect(page.locator("#fleet-timeline [role=status]")).to_have_count(1)
     copy = page.get_by_role("button", name="Copy as text")
+    script_runs(page)
     copy.click()
     expect(page.locator(".fleet-Timeline-notice")).to_have_text("Copied.")
     expect(copy).to_be_focused()
@@ -187,7 +188,7 @@ def test_a_start_can_be_watched_by_everybody(running: Fleet, page: Page) -> None
 
     # By the cookie that a person has: the page must not be sent to log in again.
     with page.expect_response(
-        lambda answer: answer.url.endswith("timeline?wait=20")
+        re.compile(r"/api/workloads/\w+/timeline\?wait=20$")
     ) as told:
         page.get_by_role("link", name="Leave the line…").click()
     assert told.value.status == 200

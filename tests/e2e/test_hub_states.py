@@ -17,7 +17,7 @@ import pytest
 from accessibility import faults, hub_theme
 from fleet import Fleet
 from fleet_parts import wait_until
-from lab_browser import browser_page
+from lab_browser import browser_page, script_runs
 from lab_server import require_front_end
 from playwright.sync_api import Page, expect
 
@@ -195,6 +195,7 @@ def test_an_admin_is_not_told_that_a_server_is_theirs(running: Fleet) -> None:
         look("form", "#spawn_form")
         page.get_by_role("button", name="Start", exact=True).click()
         expect(page.locator("[data-phase=starting][data-status=now]")).to_be_visible()
+        script_runs(page)
         page.click("#fleet-leave")
         look("pending", "h1", ".row .row")
         wrong = faults(page, "admin-pending", ".row", theme=hub_theme)
@@ -229,6 +230,7 @@ def test_no_word_of_a_hub_page_is_left_in_english(running: Fleet) -> None:
         page.get_by_text("One", exact=True).click()
         page.locator("#spawn_form button[type=submit]").click()
         expect(page.locator("[data-phase=starting][data-status=now]")).to_be_visible()
+        script_runs(page)
         page.click("#fleet-leave")
         look("pending", ".row .row")
         page.goto(f"{running.url}/hub/spawn/ada/waits?choice=all")

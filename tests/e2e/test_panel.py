@@ -131,12 +131,14 @@ def test_news_arrives_without_a_reload_and_disturbs_nobody(
     lab.photograph("silent")
     assert lab.violations() == []
 
+    # What is over goes away by itself, but not from under a pointer.
+    toast.hover()
     story.then(3_060, "ready", "returned", machine="gpu-17")
     peer.say(story.document(limits=LIMITS))
 
-    expect(lab.headline).to_have_text("Ready on gpu-17, admitted in 3 min 12 s.")
     expect(toast).to_contain_text("answers again")
     expect(toast).to_have_count(1)
+    expect(lab.headline).to_have_text("Ready on gpu-17, admitted in 3 min 12 s.")
     expect(lab.panel.get_by_role("list", name="Since then")).to_contain_text(
         "gpu-17 answers again"
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from lab_browser import restored
 from panel_lab import LIMITS, PanelLab
 from playwright.sync_api import expect
 from timeline_peer import Story, TimelinePeer, an_admission
@@ -29,7 +30,7 @@ def choose(lab: PanelLab, **settings: Any) -> None:
     )
     # As the settings editor does in another tab: what is open follows after a reload.
     lab.page.reload()
-    lab.page.locator("#jp-main-dock-panel").wait_for()
+    restored(lab.page)
 
 
 def test_limits_in_force_count_down(lab: PanelLab, peer: TimelinePeer) -> None:
@@ -182,6 +183,7 @@ def test_the_palette_has_the_commands(lab: PanelLab) -> None:
     palette.locator("input").fill("admission timeline")
     expect(palette.locator(".lm-CommandPalette-item")).to_have_count(4)
     lab.page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
 
 
 def test_the_panel_is_where_it_was_after_a_reload(lab: PanelLab) -> None:
@@ -195,6 +197,7 @@ def test_the_panel_is_where_it_was_after_a_reload(lab: PanelLab) -> None:
     ):
         lab.open()
     lab.page.goto(lab.page.url.split("?")[0])
+    restored(lab.page)
 
     expect(lab.headline).to_be_visible()
 

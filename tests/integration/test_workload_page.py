@@ -43,6 +43,7 @@ async def a_page(service: Service, *, script: bool = True) -> AsyncIterator[Page
         )
         page = await context.new_page()
         page.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
         note: Callable[[object], None] = lambda what: complaints.append(str(what))  # noqa: E731
         page.on("pageerror", note)
         yield page

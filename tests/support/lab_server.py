@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 import uv
 from fleet import wait_until
+from patience import PATIENCE
 
 from fleet_agent.drivers.native.environments.wheel import CONTRACTS, pack
 
@@ -25,8 +26,6 @@ from fleet_agent.drivers.native.environments.wheel import CONTRACTS, pack
 REPOSITORY = Path(__file__).parents[2]
 LAB_PACKAGE = REPOSITORY / "server_ext" / "fleet_lab"
 LOCK = REPOSITORY / "agent/fleet_agent/drivers/native/locks/jupyter.lock"
-PATIENCE = 60.0
-
 _CONFIG = "c.LabApp.expose_app_in_browser = True\n"
 _PAGE_CONFIG = {
     # Its question would lie over what is looked at.

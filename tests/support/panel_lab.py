@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accessibility import violations
-from lab_browser import ARTEFACTS
+from lab_browser import ARTEFACTS, PATIENCE_MS, restored
 from playwright.sync_api import Browser, Error, Locator, Page, expect
 from timeline_peer import TimelinePeer
 
 
 TOKEN = "timeline-token-of-ada"
-PATIENCE_MS = 60_000
 LIMITS = {"cpu_milli": 4000, "memory_bytes": 64 * 1024**3, "devices": 1}
 
 
@@ -115,6 +114,8 @@ class lab_page:  # noqa: N801 - reads as a function
         page.on("pageerror", self._note)
         page.goto(f"{self._address}&reset")
         page.locator("#jp-main-dock-panel, #main-panel").wait_for()
+        if page.locator("#jp-main-dock-panel").count():
+            restored(page)
         return page
 
     def __exit__(self, kind: object, *rest: object) -> None:
