@@ -100,7 +100,7 @@ def lab_server(
         text=True,
         start_new_session=True,
     )
-    log = _Log(process)
+    log = _Log(process, page_config.parent.parent / "server.log")
     try:
         address = log.address()
         # It names its port before it listens there.
@@ -128,9 +128,10 @@ def _listens(address: str) -> bool:
 class _Log:
     """What a server says, read all the time so that it never blocks."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], copy: Path) -> None:
         assert process.stderr is not None
         self._stream = process.stderr
+        self._copy = copy
         self._lines: list[str] = []
         self._address = ""
         self._ready = threading.Event()
@@ -151,6 +152,8 @@ class _Log:
     def _read(self) -> None:
         for line in self._stream:
             self._lines.append(line)
+            with self._copy.open("a") as copy:
+                copy.write(line)
             if "http://127.0.0.1:" in line and not self._address:
                 address = line[line.index("http://127.0.0.1:") :]
                 self._address = address.split("?")[0].strip()

@@ -28,7 +28,8 @@ def without_secrets(text: str) -> str:
 def recent_logs(folder: Path, since: float) -> list[Path]:
     """Return the logs below *folder* that were written since then, newest last."""
     found = []
-    logs = (*folder.glob("*/*.log"), *folder.glob("*/*/*.log"))
+    depths = ("*/*.log", "*/*/*.log", "*/*/.jupyter/*.log")
+    logs = [log for depth in depths for log in folder.glob(depth)]
     # Not twice: pytest has a link to each test's newest folder.
     for log in {log.resolve() for log in logs}:
         with suppress(OSError):
