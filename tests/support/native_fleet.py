@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +122,15 @@ def keep_environments(machine: Machine) -> None:
     """Keep what *machine* has built, for the next test; older ones have to go."""
     for environment in (machine.folder / "native/environments").glob("[!.]*"):
         _copy(environment, KEPT)
-    kept = sorted(KEPT.glob("[!.]*"), key=lambda path: path.stat().st_mtime)
-    for old in kept[:-KEEP]:
+    for old in sorted(KEPT.glob("[!.]*"), key=_age, reverse=True)[KEEP:]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _age(path: Path) -> float:
+    """Return when *path* was made; what another test has removed is the oldest."""
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0
 
 
 def _copy(environment: Path, folder: Path) -> None:

@@ -7,6 +7,8 @@ import secrets
 import shutil
 import tempfile
 from dataclasses import replace
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +49,34 @@ def _shared() -> Path:
 
 
 SHARED = Path(os.environ.get("FLEET_TEST_ENVIRONMENTS") or _shared())
+_LEFT_OUT = ("labextension", "__pycache__")
 
 
+@cache
 def _lab_without_front_end() -> Path:
-    """Return a copy of the lab package that building the front end does not change."""
-    copy = SHARED / "fleet_lab"
-    if SHARED.stat().st_uid == os.getuid():
-        shutil.copytree(
-            installed_lab_package(),
-            copy,
-            ignore=shutil.ignore_patterns("labextension", "__pycache__"),
-            dirs_exist_ok=True,
-        )
+    """Return a copy of the lab package that building the front end does not change.
+
+    Other processes may be reading it: it is there wholly or not at all, and no file of
+    it is ever written again.
+    """
+    package = installed_lab_package()
+    known = sha256()
+    for path in sorted(package.rglob("*")):
+        part = path.relative_to(package)
+        if path.is_file() and not set(part.parts) & set(_LEFT_OUT):
+            known.update(f"{part}\0".encode() + path.read_bytes())
+    copy = SHARED / f"lab-{known.hexdigest()[:16]}" / "fleet_lab"
+    if not copy.exists():
+        SHARED.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".part-", dir=SHARED))
+        made.chmod(0o755)
+        ignored = shutil.ignore_patterns(*_LEFT_OUT)
+        shutil.copytree(package, made / "fleet_lab", ignore=ignored)
+        try:
+            made.rename(copy.parent)
+        except OSError:
+            # Another process was faster.
+            shutil.rmtree(made)
     return copy
 
 
