@@ -16,12 +16,12 @@ from typing import Any
 import docker
 import psutil
 from docker.errors import APIError, DockerException
+from patience import PATIENCE
 from requests.exceptions import RequestException
 
 from fleet_agent.drivers.docker.engine import knock
 
 
-START_SECONDS = 60
 _MEMORY = Path("/dev/shm")
 _ROOM = 1024**3
 LOOK_SECONDS = 0.05
@@ -62,7 +62,7 @@ class PrivateEngine:
 
     def client(self) -> Any:
         """Return a client of the test's own."""
-        return docker.APIClient(base_url=self.host, version="auto", timeout=60)
+        return docker.APIClient(base_url=self.host, version="auto", timeout=PATIENCE)
 
     @property
     def is_running(self) -> bool:
@@ -91,7 +91,7 @@ class PrivateEngine:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not self._answers():
             ended = self._process.poll()
             if ended is not None or time.monotonic() > deadline:
@@ -109,7 +109,7 @@ class PrivateEngine:
         containerd = psutil.Process(int(part.read_text()))
         self._send(signal.SIGKILL)
         containerd.kill()
-        containerd.wait(60)
+        containerd.wait(PATIENCE)
 
     def remove(self) -> None:
         """End it with all that it runs, and remove all that it kept."""
@@ -147,7 +147,7 @@ class PrivateEngine:
     def _send(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
-        self._process.wait(60)
+        self._process.wait(PATIENCE)
 
     def bridges(self) -> list[str]:
         """Return the machine's links that are bridges of its networks."""

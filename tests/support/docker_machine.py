@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from docker_engine import PrivateEngine
 from docker_images import INTERPRETER, SHOWN, STUB
+from patience import PATIENCE
 
 from fleet_agent.drivers.base import Handle, Job
 from fleet_agent.drivers.common.accounts import UidRange
@@ -69,7 +70,7 @@ def a_container(ref: str = STUB, **changes: Any) -> WorkloadSpec:
         ),
         resources=Resources(cpu_milli=1000, memory_bytes=512 * MIB),
         environment=environment,
-        start_seconds=60,
+        start_seconds=PATIENCE,
     )
     return spec.model_copy(update=changes)
 

@@ -20,6 +20,7 @@ from docker_fleet import CATALOG, HUB, NOT_YET, add_docker_machine
 from fleet import Fleet, missing, wait_until
 from image_registry import Registry, image_registry
 from notebook_client import Kernel, NotebookServer
+from patience import PATIENCE
 
 
 pytestmark = [
@@ -66,7 +67,7 @@ def visit(fleet: Fleet, visitor: str, path: str) -> requests.Response:
     return requests.get(
         f"{fleet.url}/user/bob/{path}",
         headers={"Authorization": f"token {fleet.token_of(visitor)}"},
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 

@@ -12,6 +12,7 @@ import pytest_asyncio
 from docker_engine import PrivateEngine
 from docker_images import BROKEN, STUB
 from docker_machine import a_container, docker_settings, status_of
+from patience import PATIENCE
 from typing_extensions import override
 
 from fleet_agent.drivers.base import Handle, Job
@@ -37,7 +38,7 @@ class DockerBench(Bench):
     client: Any
     drivers: list[DockerDriver] = field(default_factory=list)
 
-    patience_seconds = 120.0
+    patience_seconds = 2 * PATIENCE
     grace_seconds = 20.0
 
     @override
@@ -58,7 +59,7 @@ class DockerBench(Bench):
             environment={
                 "FLEET_TEST_FAULT": _FAULTS.get(fault or Fault.DISAPPEARS, "")
             },
-            start_seconds=3 if fault is Fault.NEVER_READY else 60,
+            start_seconds=3 if fault is Fault.NEVER_READY else PATIENCE,
         )
         return Job(allocation=name, epoch=1, spec=spec)
 

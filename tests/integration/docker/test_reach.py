@@ -35,7 +35,7 @@ import json, socket, sys
 told = {}
 for host, port in TARGETS:
     try:
-        with socket.create_connection((host, port), timeout=20) as connection:
+        with socket.create_connection((host, port), timeout=60) as connection:
             told[f"{host} {port}"] = connection.recv(5).decode()
     except OSError as error:
         told[f"{host} {port}"] = type(error).__name__
