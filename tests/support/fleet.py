@@ -192,7 +192,7 @@ class Fleet:
         if self._hub is not None and self._hub.poll() is None:
             self._hub.terminate()
             with suppress(subprocess.TimeoutExpired):
-                self._hub.wait(20)
+                self._hub.wait(PATIENCE)
         self._seen.kill(self.folder)
         for root in self._roots():
             root.wait()
@@ -335,7 +335,7 @@ class Fleet:
         assert machine.process is not None
         machine.process.terminate()
         try:
-            machine.process.wait(20)
+            machine.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             machine.process.kill()
             machine.process.wait()

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 import requests
 from fleet import Fleet
-from fleet_parts import PATIENCE, server_path
+from fleet_parts import PATIENCE, server_path, wait_until
 
 
 def begin(
     running: Fleet, options: dict[str, Any], server: str = "", *, user: str = "ada"
 ) -> None:
-    """Ask for a server in a way that does not wait for the answer."""
-    try:
-        requests.post(
-            f"{running.url}/hub/api/{server_path(user, server)}",
-            headers={"Authorization": f"token {running.token_of(user)}"},
-            json={"user_options": options},
-            timeout=(PATIENCE, 0.5),
-        )
-    except requests.ReadTimeout:
-        return
+    """Ask for a server, and return when the Hub has heard of it; its answer is to come."""
+    token = running.token_of(user)
+
+    def ask() -> None:
+        # The Hub may end before it answers.
+        with suppress(requests.RequestException):
+            requests.post(
+                f"{running.url}/hub/api/{server_path(user, server)}",
+                headers={"Authorization": f"token {token}"},
+                json={"user_options": options},
+                timeout=PATIENCE,
+            )
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    wait_until(
+        lambda: running.server(user, server) is not None or not asking.is_alive(),
+        f"the Hub is asked for {user}/{server}",
+    )
 
 
 def kinds(running: Fleet, server: str = "", *, user: str = "ada") -> list[str]:

@@ -16,11 +16,8 @@ from threading import Thread
 import psutil
 from command_lines import command_line, running_of
 from native_fleet import share_downloads
-from patience import free_port
+from patience import PATIENCE, free_port
 from plain_hub import REPOSITORY
-
-
-END_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +33,7 @@ class LocalFleet:
     def press_ctrl_c(self) -> int:
         """Interrupt it as a terminal does; return its exit status."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(END_SECONDS)
+        return self.process.wait(PATIENCE)
 
     def processes(self) -> list[psutil.Process]:
         """Return all processes of it that there are, notebooks included."""
@@ -107,7 +104,7 @@ def local_fleet(folder: Path) -> Iterator[LocalFleet]:
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
-                process.wait(END_SECONDS)
+                process.wait(PATIENCE)
 
 
 def _told(text: str, word: str) -> str:

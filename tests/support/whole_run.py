@@ -14,7 +14,7 @@ from command_lines import command_line, running_of
 from patience import PATIENCE
 
 
-_UP_SECONDS = 120
+_UP_SECONDS = 2 * PATIENCE
 
 
 class Run:
@@ -82,7 +82,7 @@ class Run:
         assert self.process is not None
         self.family = [*self.family, *self.descendants()]
         self.process.send_signal(number)
-        return self.process.wait(90)
+        return self.process.wait(PATIENCE)
 
     def still_alive(self) -> list[str]:
         """Return what of the run is still there."""

@@ -41,13 +41,13 @@ def run(tmp_path: Path) -> Iterator[Run]:
 def log_in(port: int, name: str, code: str) -> requests.Response:
     """Log in with a code; return the page that follows."""
     session = requests.Session()
-    page = session.get(f"http://127.0.0.1:{port}/hub/login", timeout=30)
+    page = session.get(f"http://127.0.0.1:{port}/hub/login", timeout=PATIENCE)
     xsrf = re.search(r'name="_xsrf" value="([^"]+)"', page.text)
     assert xsrf, page.text
     return session.post(
         f"http://127.0.0.1:{port}/hub/login?next=%2Fhub%2Fspawn",
         data={"username": name, "password": code, "_xsrf": xsrf[1]},
-        timeout=30,
+        timeout=PATIENCE,
     )
 
 
@@ -135,7 +135,7 @@ def test_a_taken_port_is_said_with_the_way_out(run: Run) -> None:
         other.listen()
         run.start()
         assert run.process is not None
-        assert run.process.wait(60) == 1
+        assert run.process.wait(PATIENCE) == 1
     assert f"port {run.port} is taken" in run.told()
     assert "--port" in run.told()
 

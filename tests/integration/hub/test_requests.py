@@ -32,7 +32,9 @@ NUMBERS = count()
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A fleet with a machine of ada's and one of a user with an odd name."""
     folder: Path = tmp_path_factory.mktemp("fleet")
-    with Fleet(folder=folder, queue_hold=30) as started:
+    with Fleet(
+        folder=folder, queue_hold=30, slow_spawn_timeout=fleet.PATIENCE
+    ) as started:
         started.token_of("ada")
         started.add_machine("box", owner="ada")
         # What is asked for before it is known is told what to wait for first.
@@ -84,17 +86,19 @@ def test_a_second_user_is_told_why_in_one_sentence(running: Fleet) -> None:
     assert sentence.count(".") == 1
 
     browser = running.log_in("bob")
-    page = browser.get(f"{running.url}/hub/spawn", timeout=30)
+    page = browser.get(f"{running.url}/hub/spawn", timeout=fleet.PATIENCE)
     assert "Choose a server" in words_of(page)
     assert sentence in words_of(page)
 
     form = BeautifulSoup(page.content, "html.parser").select_one("form#spawn_form")
     assert form is not None
     page = browser.post(
-        f"{running.url}{form['action']}", data={"profile": "one"}, timeout=30
+        f"{running.url}{form['action']}",
+        data={"profile": "one"},
+        timeout=fleet.PATIENCE,
     )
     while "spawn-pending" in page.url and sentence not in words_of(page):
-        page = browser.get(page.url, timeout=30)
+        page = browser.get(page.url, timeout=fleet.PATIENCE)
     assert sentence in words_of(page)
     assert f"({reason})" not in words_of(page)
     assert running.server("bob") is None
@@ -113,13 +117,15 @@ def test_a_waiting_start_gives_one_reason_wherever_somebody_looks(
     assert why["explanation"]["reason"] == "cpu_busy"
     assert timeline["explanation"] == status["explanation"] == why["explanation"]
     browser = running.log_in("ada")
-    pending = browser.get(f"{running.url}/hub/spawn-pending/ada/waits", timeout=30)
+    pending = browser.get(
+        f"{running.url}/hub/spawn-pending/ada/waits", timeout=fleet.PATIENCE
+    )
     shown = BeautifulSoup(pending.content, "html.parser").select_one("#fleet-document")
     assert shown is not None
     on_page = Explanation.model_validate(json.loads(shown.text)["explanation"])
     assert on_page == Explanation.model_validate(why["explanation"])
     assert timeline["headline"] in words_of(pending)
-    spawn = browser.get(f"{running.url}/hub/spawn/ada/another", timeout=30)
+    spawn = browser.get(f"{running.url}/hub/spawn/ada/another", timeout=fleet.PATIENCE)
     for page in (pending, spawn):
         assert why["sentence"] in words_of(page)
 
@@ -198,7 +204,8 @@ def test_any_name_that_jupyterhub_takes_can_have_a_server(
     assert answer.status_code == 201, answer.text
     url = running.api("GET", f"users/{quote(name, safe='')}").json()["server"]
     fleet.wait_until(
-        lambda: requests.get(f"{running.url}{url}api", timeout=10).ok, "it is reached"
+        lambda: requests.get(f"{running.url}{url}api", timeout=fleet.PATIENCE).ok,
+        "it is reached",
     )
     assert running.api("DELETE", path).status_code in {202, 204}
 
