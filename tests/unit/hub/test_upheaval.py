@@ -31,6 +31,7 @@ from fleet_hub.scheduling.entries import SLACK_SECONDS
 from fleet_hub.scheduling.explain import what_if
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import (
+    MachineState,
     Pin,
     Reservation,
 )
@@ -402,3 +403,89 @@ def test_of_many_different_machines_all_are_counted_and_the_first_ten_are_named(
     assert found.counts == {Reason.CPU_BUSY: 14}
     named = [item.machine for item in found.rejections]
     assert named == [f"box-{number:02}" for number in range(10)]
+
+
+CORES = a_catalog(
+    classes=(a_class("half", cpu_milli=4000, limit_seconds=2 * HOUR),),
+)
+
+
+def test_where_not_all_promises_can_be_kept_the_earliest_is() -> None:
+    """A holder stays for ever: who was to come first comes, and the other one later."""
+
+    def box(ends_by: float | None) -> MachineState:
+        held = (
+            an_allocation("h1", cpu_milli=4000, ends_by=NOON + HOUR),
+            an_allocation("h2", cpu_milli=4000, ends_by=ends_by),
+        )
+        return a_machine("box", cores_milli=8000, held=held)
+
+    planner = a_planner(
+        box(NOON + 2 * HOUR),
+        catalog=CORES,
+        waiting=(
+            a_waiting("first", class_name="half"),
+            a_waiting("other", class_name="half", asked_at=NOON + 1),
+        ),
+    )
+    planner.decide(NOON)
+    before = told(planner)
+    assert before["first"].no_later_than == NOON + HOUR + SLACK_SECONDS
+    assert before["other"].no_later_than == NOON + 2 * HOUR + SLACK_SECONDS
+    planner.put_machine(box(None))
+    planner.decide(NOON + 1)
+    after = told(planner)
+    assert after["first"].no_later_than == before["first"].no_later_than
+    assert after["first"].broken is None
+    assert after["other"].no_later_than > before["other"].no_later_than
+    assert after["other"].broken is not None
+
+
+def test_an_urgent_request_takes_nobody_s_place_where_another_is_as_soon() -> None:
+    """Two machines come free at one time: each of the two waits for its own."""
+    planner = a_planner(
+        a_busy_box("a"), a_busy_box("b"), waiting=(a_gpu_request("calm"),)
+    )
+    planner.decide(NOON)
+    planner.ask(a_gpu_request("urgent", priority=5, asked_at=NOON + 1))
+    planner.decide(NOON + 1)
+    where = {name: wait.reservation.machine for name, wait in told(planner).items()}
+    assert where == {"calm": "a", "urgent": "b"}
+
+
+def one_at_a_time() -> Planner:
+    """Return a fleet where alice may have one: a GPU that comes free, and free cores."""
+    planner = a_planner(
+        a_busy_box(),
+        a_machine("plain"),
+        catalog=a_catalog(quotas=(Quota(user="alice", workloads=1),)),
+        waiting=(
+            a_gpu_request("promised"),
+            a_waiting(
+                "beside",
+                class_name="cpu",
+                asked_at=NOON + 1,
+                pin=Pin(machine="plain", driver=DriverName.NATIVE),
+            ),
+        ),
+    )
+    planner.decide(NOON)
+    assert told(planner)["promised"].no_later_than is not None
+    assert told(planner)["beside"].explanation.reason is Reason.USER_LIMIT
+    return planner
+
+
+def test_who_is_kept_back_by_a_promise_starts_as_soon_as_that_one_leaves() -> None:
+    """No machine has changed for them: only the quota has room again."""
+    planner = one_at_a_time()
+    planner.leave("promised")
+    (placement,) = planner.decide(NOON + 2).placements
+    assert placement.workload == "beside"
+
+
+def test_who_is_kept_back_by_a_promise_starts_as_soon_as_it_is_broken() -> None:
+    """What stands in the quota's way is the promise, and it is gone."""
+    planner = one_at_a_time()
+    planner.put_machine(replace(a_busy_box(), online=False))
+    (placement,) = planner.decide(NOON + 2).placements
+    assert placement.workload == "beside"
