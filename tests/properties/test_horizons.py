@@ -147,3 +147,15 @@ def test_whatever_amount_of_disk_is_asked_for_the_answer_is_true() -> None:
         found = pool.disks.of(bucket, names, gib * GIB)
         assert found == by_disk(pool.entries, names, gib * GIB)
         assert len(found.enough) == (0 if gib > 500 else 20 if gib > 100 else 40)
+
+
+def test_where_all_room_is_promised_or_no_disk_is_free_the_first_time_is_found() -> (
+    None
+):
+    """However much else is free: what comes first is told by name."""
+    promised = a_pool([([], (CORES, 0.0, 700.0), 100)])
+    need = Need(DriverName.NATIVE, (1000, 0, 0, 0), 0, ())
+    assert promised.horizon((need,), 50.0).soonest(NOON) == (NOON + 700, "m00")
+    small = a_pool([([], None, 100)])
+    large = Need(DriverName.NATIVE, (1000, 0, 300 * GIB, 0), 0, ())
+    assert small.horizon((large,), 50.0).soonest(NOON) is None
