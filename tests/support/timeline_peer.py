@@ -30,6 +30,7 @@ class TimelinePeer:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._server: HTTPServer | None = None
         self._changed = asyncio.Event()
+        self._changes = 0
 
     @property
     def url(self) -> str:
@@ -105,6 +106,11 @@ class TimelinePeer:
         """Return the whole document as of now."""
         return {**self._document, "as_of": datetime.now(UTC).isoformat()}
 
+    @property
+    def tag(self) -> str:
+        """What tells this document from the one before: news that nobody awaits is news."""
+        return f'"{self._changes}"'
+
     async def change(self, seconds: float) -> None:
         """Return when something has changed, or after *seconds*."""
         with suppress(TimeoutError):
@@ -112,6 +118,7 @@ class TimelinePeer:
                 await self._changed.wait()
 
     def _wake(self) -> None:
+        self._changes += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -126,10 +133,15 @@ class _Timeline(RequestHandler):
     async def get(self) -> None:
         wait = float(self.get_query_argument("wait", "0"))
         authorization = self.request.headers.get("Authorization")
-        if wait and self._peer.accepts(authorization):
+        known = self.request.headers.get("If-None-Match")
+        if wait and known == self._peer.tag and self._peer.accepts(authorization):
             await self._peer.change(wait)
         if not self._peer.accepts(authorization):
             self.set_status(401)
+            return
+        self.set_header("Etag", self._peer.tag)
+        if known == self._peer.tag:
+            self.set_status(304)
             return
         with suppress(StreamClosedError):
             await self.finish(json.dumps(self._peer.told()))
