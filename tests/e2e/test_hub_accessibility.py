@@ -5,7 +5,6 @@ Axe finds what a machine can find; the pictures in ``artefacts`` are for people.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ import fleet
 import pytest
 from accessibility import browser_theme, faults, hub_theme
 from fleet import Fleet
+from fleet_parts import ALL_CORES
 from lab_browser import browser_page, photograph, script_runs
 from lab_server import require_front_end
 from playwright.sync_api import Page, Route, expect
@@ -34,7 +34,7 @@ IS_UNCOVERED = """() => {
 CATALOG = f"""
 classes:
   - {{name: small, title: Small, cpu: 0.1, memory: 64M, limit: 8h}}
-  - {{name: whole, title: Whole, cpu: {os.cpu_count()}, memory: 64M}}
+  - {{name: whole, title: Whole, cpu: {ALL_CORES}, memory: 64M}}
   - {{name: huge, title: Huge, cpu: 4000, memory: 64M}}
 runtimes:
   - {{name: pretend, title: Pretended, accelerators: [cpu], ref: pretended}}

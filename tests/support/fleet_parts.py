@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,14 +23,27 @@ from command_lines import command_line
 from patience import PATIENCE
 from plain_hub import proxy_command
 
+from fleet_agent.probes.host.probe import HostProbe
+from fleet_agent.probes.readers import ask_machine
+
 
 LOOK_SECONDS = 0.05
 ADMIN_TOKEN = "test-admin-token-of-the-fleet-harness"
 
+
+def _allowed_cores() -> str:
+    """Return how many cores agents here may lend: a container has fewer than it sees."""
+    host = HostProbe(ask=ask_machine, state_dir="/", now=lambda: datetime.now(UTC))
+    allowed = host.observe().facts.cores_allowed_milli.value
+    assert allowed, "this machine does not tell how many cores it has"
+    return f"{allowed / 1000:g}"
+
+
+ALL_CORES = _allowed_cores()
 CATALOG = f"""
 classes:
   - {{name: small, title: Small, description: "Little.", cpu: 0.1, memory: 64M}}
-  - {{name: whole, title: Whole, description: "All cores.", cpu: {os.cpu_count()}, memory: 64M}}
+  - {{name: whole, title: Whole, description: "All cores.", cpu: {ALL_CORES}, memory: 64M}}
 runtimes:
   - {{name: pretend, title: Pretended, accelerators: [cpu], ref: pretended}}
 profiles:

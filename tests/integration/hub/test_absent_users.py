@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import fleet
 import pytest
 from fleet import Fleet, wait_until
-from fleet_parts import PATIENCE
+from fleet_parts import ALL_CORES, PATIENCE
 from fleet_servers import kinds
 from native_fleet import (
     NATIVE_PATIENCE,
@@ -25,7 +24,7 @@ pytestmark = [
 ALL = {"profile": "all"}
 NATIVE = f"""
 classes:
-  - {{name: whole, title: Whole, description: All., cpu: {os.cpu_count()}, memory: 1G}}
+  - {{name: whole, title: Whole, description: All., cpu: {ALL_CORES}, memory: 1G}}
 runtimes:
   - {{name: jupyter, title: Jupyter, accelerators: [cpu], driver_refs: {{native: jupyter}}}}
 profiles:

@@ -47,8 +47,10 @@ def test_a_restarted_machine_says_so_and_takes_the_next_start(fleet: Fleet) -> N
     fleet.start_agent()
 
     fleet.wait_state("ada", "failed")
-    last = fleet.timeline("ada")["events"][-1]
-    assert last["explanation"]["reason"] == "machine_rebooted"
+    [failed] = (
+        event for event in fleet.timeline("ada")["events"] if event["kind"] == "failed"
+    )
+    assert failed["explanation"]["reason"] == "machine_rebooted"
     assert fleet.status("ada")["holds"] is False
     wait_until(lambda: fleet.server("ada") is None, "the Hub knows it")
     fleet.start_server("ada", ONE)

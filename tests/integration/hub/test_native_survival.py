@@ -6,12 +6,11 @@ Real Hub, proxy, controller, agent, environment, sandbox and kernel.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
 from fleet import Fleet, missing, wait_until
-from fleet_parts import Machine
+from fleet_parts import ALL_CORES, Machine
 from fleet_servers import begin, holders, is_served, kinds
 from native_fleet import (
     NATIVE_PATIENCE,
@@ -36,7 +35,7 @@ pytestmark = [
 ALL = {"profile": "all"}
 CATALOG = f"""
 classes:
-  - {{name: whole, title: Whole, description: All., cpu: {os.cpu_count()}, memory: 1G}}
+  - {{name: whole, title: Whole, description: All., cpu: {ALL_CORES}, memory: 1G}}
 runtimes:
   - {{name: jupyter, title: Jupyter, accelerators: [cpu], driver_refs: {{native: jupyter}}}}
 profiles:
