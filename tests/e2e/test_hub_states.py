@@ -252,6 +252,9 @@ def test_no_word_of_a_hub_page_is_left_in_english(running: Fleet) -> None:
         page.set_extra_http_headers(pseudo_language.HEADERS)
         page.goto(f"{running.url}/hub/spawn/dora/broken?choice=one")
         page.locator("#spawn_form button[type=submit]").click()
+        # The page before tells it as well, a moment before it is left.
+        expect(page.locator("#start")).to_be_visible()
+        script_runs(page)
         expect(page.locator("[data-status=failed]")).to_have_count(1)
         look_at = page.evaluate(pseudo_language.TOLD, "h1, .alert, .fleet-view, #start")
         words = pseudo_language.literals(look_at, {*DATA, "broken", "dora"})
