@@ -89,6 +89,7 @@ WALK = (
     "usage",
     "line",
     "holds",
+    "decisions",
     "profiles",
     "audit",
     "assets/timeline.js",
@@ -341,7 +342,10 @@ async def test_what_a_user_gets_is_the_same_with_and_without_maps(
         "api/explain?profile=jupyter&class=small",
         f"api/workloads/{workloads[1]}/explain",
     }
-    assert "held by alice" in with_maps[f"workloads/{workloads[1]}", "alice", "page"]
+    assert (
+        "too few cores are free"
+        in with_maps[f"workloads/{workloads[1]}", "alice", "page"]
+    )
     for catalog in (MAPLESS, CATALOG.replace(MARK, "ELSEWHERE")):
         without = await read_as_users(service, catalog, workloads)
         differ = [(asked, text, without[asked]) for asked, text in with_maps.items()]
