@@ -337,3 +337,17 @@ def test_a_clock_that_went_back_an_hour_keeps_nobody_waiting_for_it() -> None:
     planner.release("gpu-box", "running")
     (placement,) = planner.decide(NOON - HOUR + 1).placements
     assert placement.workload == "waiting"
+
+
+def test_a_promised_place_that_ends_first_is_where_more_is_free() -> None:
+    """Who is over its time gives nothing back, so the next end is the promised one's."""
+    planner = planner_of(a_gpu_line(gpus=2))
+    ask(planner, "endless", "endless")
+    ask(planner, "running")
+    assert len(planner.decide(NOON).placements) == 2
+    ask(planner, "promised")
+    planner.decide(NOON)
+    entry = planner.fleet.entries["gpu-box"]
+    claim = entry.claims["promised"]
+    assert entry.more_from(NOON) < claim.end
+    assert entry.more_from(claim.start) == claim.end
