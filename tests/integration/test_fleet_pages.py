@@ -16,14 +16,15 @@ import pytest
 import pytest_asyncio
 from attended_start import AttendedStart
 from fleet_builders import a_principal
-from fleet_controller import an_ask
-from fleet_service import Service, a_service
+from fleet_controller import an_ask, some_capabilities
+from fleet_service import CATALOG, Service, a_service
 from rich_machine import a_rich_picture
 from scripted_agent import ScriptedAgent
 from service_browser import Browser
 from small_hub import SmallHub
 
 from fleet_contracts.protocol import CapabilitiesChanged
+from fleet_contracts.workloads import DriverName
 from fleet_hub.admission import OutcomeKind
 
 
@@ -281,6 +282,47 @@ async def test_what_is_held_and_who_could_start_are_shown(service: Service) -> N
     assert "too few cores are free" in unescape(rows)
     _, page = await root.visit("profiles?user=bob")
     assert "✕</span> bob" in page, "the machine is not his"
+    await agent.hang_up()
+
+
+async def test_a_page_names_who_holds_what_is_waited_for_unless_that_is_hidden(
+    service: Service,
+) -> None:
+    """Bob waits for Alice's server: on his pages and in his document, her name or none."""
+    # What a machine pretends to run may be anybody's.
+    refs = "driver_refs: {native: secret-ref}"
+    catalog = CATALOG.replace(refs, "ref: pretended").replace("cpu: 4", "cpu: 3")
+    await service.offers_from(catalog, "3000")
+    agent = ScriptedAgent(service, await service.enrol("box", "carol"))
+    agent.more = some_capabilities(driver=DriverName.SIMULATION)
+    await agent.connect()
+    for deed in ("audience", "lending"):
+        await service.json(
+            f"internal/machines/box/{deed}", method="POST", body={"choice": "guest"}
+        )
+    held = await AttendedStart(service, an_ask(class_name="whole")).open()
+    assert (await held.ended()).kind is OutcomeKind.READY
+
+    async def told(server: int) -> list[str]:
+        principal = a_principal("bob", 2)
+        ask = an_ask(server, class_name="whole", principal=principal)
+        await (await AttendedStart(service, ask).open()).until("waiting")
+        page = f"workloads/{(await service.status(f'2-{server}'))['workload']}"
+        bob = Browser(service, "bob")
+        shown = [(await bob.visit(page + more))[1] for more in ("", "/why")]
+        for more in ("timeline", "explain"):
+            path, token = f"api/{page}/{more}", "token hub-token-of-bob"
+            shown.append((await service.fetch(path, token=token)).body.decode())
+        return shown
+
+    assert ["alice" in text for text in await told(1)] == [True] * 4
+    await service.stop()
+    service.arguments = ["--FleetService.names_visible=False"]
+    await service.start()
+    await agent.connect()
+    hidden = await told(2)
+    assert ["alice" in text for text in hidden] == [False] * 4
+    assert "held by somebody else" in hidden[0]
     await agent.hang_up()
 
 

@@ -86,7 +86,9 @@ def a_catalog(**changes: Any) -> Catalog:
     return Catalog(**(values | changes))
 
 
-def some_capabilities(cores: int = 4) -> dict[str, Any]:
+def some_capabilities(
+    cores: int = 4, driver: DriverName = DriverName.NATIVE
+) -> dict[str, Any]:
     """Return what a Linux machine with *cores* cores says of itself."""
     return WorkerCapabilities(
         host=HostFacts(
@@ -99,7 +101,7 @@ def some_capabilities(cores: int = 4) -> dict[str, Any]:
         ),
         drivers=(
             AgentDriver(
-                name=DriverName.NATIVE,
+                name=driver,
                 usable=True,
                 observed=Observed(source="test", observed_at=NOON),
             ),

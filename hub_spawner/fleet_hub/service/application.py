@@ -160,7 +160,11 @@ class FleetService(Application):
     ).tag(config=True)
 
     names_visible = Bool(
-        default_value=True, help="Whether users may read who holds what they wait for."
+        default_value=True,
+        help="""
+        Whether users may read who holds what they wait for.  What a timeline has told
+        before stays in it.
+        """,
     ).tag(config=True)
 
     copy_limit = Unicode(
