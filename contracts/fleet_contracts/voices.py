@@ -25,6 +25,7 @@ OF_ANOTHER: Final[dict[str, str]] = {
     ),
     "Your server did not start": "The server did not start",
     "Your server did not start.": "The server did not start.",
+    "Your server is ready.": "The server is ready.",
     "Your server did not start within {time}, so it was given up.": (
         "The server did not start within {time}, so it was given up."
     ),

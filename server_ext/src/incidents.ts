@@ -2,7 +2,6 @@
 // Distributed under the terms of the Modified BSD License.
 
 /** Which things of a timeline are worth interrupting somebody for. */
-import { roughly } from './timeline/amounts.js';
 import { instant } from './timeline/index.js';
 import type { ITimeline, Words } from './timeline/index.js';
 import { foreign } from './timeline/foreign.js';
@@ -65,9 +64,9 @@ function ending(
       id: `${run(timeline)}:ends:${endsAt}`,
       type: 'warning',
       message: trans.__(
-        'This server ends at %1, in %2: its time limit is over then. Save your work.',
-        words.clock(endsAt, now),
-        roughly(trans, left)
+        // It stays on the screen, so it must not say how long that is.
+        'This server ends at %1: its time limit is over then. Save your work.',
+        words.clock(endsAt, now)
       ),
       isOver: false
     }

@@ -4,27 +4,21 @@
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
+import { Patience, SKELETON_AFTER } from './patience.js';
 import { canTryAgain, heard, notice } from './standing.js';
 import { Ticker } from './ticker.js';
 import { render } from './timeline/index.js';
 import type { IAction } from './timeline/index.js';
-import type { IFleetTimeline } from './tokens.js';
+import type { CommandIDs, IFleetTimeline } from './tokens.js';
 
-/** How long an answer may take before empty rows say that one is awaited. */
-const SKELETON_AFTER = 300;
-
-/** What the buttons of the panel do. */
-export interface IPanelActions {
-  refresh(): void;
-  copyText(): void;
-  copyJson(): void;
-}
+/** What the buttons of the panel do, each with the command of that name. */
+export type PanelAction = Exclude<keyof typeof CommandIDs, 'open'>;
 
 /** The side panel with this server's admission timeline. */
 export class TimelinePanel extends Widget {
   constructor(
     private readonly _fleet: IFleetTimeline,
-    private readonly _actions: IPanelActions
+    private readonly _run: (action: PanelAction) => void
   ) {
     super();
     this.addClass('jp-FleetPanel');
@@ -69,15 +63,12 @@ export class TimelinePanel extends Widget {
   private _draw(): void {
     const { model, words, preferences } = this._fleet;
     const isLoading = model.standing === 'loading';
-    this._loadingSince = isLoading ? (this._loadingSince ?? Date.now()) : null;
-    const waited =
-      this._loadingSince === null ? 0 : Date.now() - this._loadingSince;
     render(this.node, model.timeline, words, {
       now: model.now,
       notice: notice(words.trans, model),
       heard: heard(words.trans, model),
       times: preferences.values.times,
-      loading: isLoading && waited >= SKELETON_AFTER,
+      loading: this._patience.isOver(isLoading, Date.now()),
       actions: this._buttons(isLoading)
     });
   }
@@ -86,30 +77,26 @@ export class TimelinePanel extends Widget {
     const { model, words } = this._fleet;
     const { trans } = words;
     const buttons: IAction[] = [];
+    const add = (key: PanelAction, label: string) =>
+      buttons.push({ key, label, run: () => this._run(key) });
     if (canTryAgain(model)) {
-      buttons.push({
-        key: 'refresh',
-        label: trans.__('Try now'),
-        run: this._actions.refresh
-      });
+      add('refresh', trans.__('Try now'));
     }
     if (!isLoading) {
-      buttons.push({
-        key: 'text',
-        label: trans.__('Copy as text'),
-        run: this._actions.copyText
-      });
+      add('copyText', trans.__('Copy as text'));
     }
     if (model.timeline) {
-      buttons.push({
-        key: 'json',
-        label: trans.__('Copy JSON'),
-        run: this._actions.copyJson
-      });
+      add('copyJson', trans.__('Copy JSON'));
+    }
+    if (!isLoading) {
+      add('saveText', trans.__('Download text'));
+    }
+    if (model.timeline) {
+      add('saveJson', trans.__('Download JSON'));
     }
     return buttons;
   }
 
   private readonly _ticker = new Ticker(() => this._draw(), 1_000);
-  private _loadingSince: number | null = null;
+  private readonly _patience = new Patience();
 }

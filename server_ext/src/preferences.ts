@@ -9,6 +9,7 @@ import type { ISignal } from '@lumino/signaling';
 export interface IPreferences {
   times: 'relative' | 'absolute';
   statusItem: boolean;
+  launcher: boolean;
   notifications: boolean;
   /** How long before the end of a time limit it is told; 0: never. */
   noticeMinutes: number;
@@ -17,6 +18,7 @@ export interface IPreferences {
 const DEFAULTS: IPreferences = {
   times: 'relative',
   statusItem: true,
+  launcher: false,
   notifications: true,
   noticeMinutes: 10
 };

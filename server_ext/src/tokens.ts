@@ -16,6 +16,8 @@ export namespace CommandIDs {
   export const refresh = `${NAME}:ask-again`;
   export const copyText = `${NAME}:copy-text`;
   export const copyJson = `${NAME}:copy-json`;
+  export const saveText = `${NAME}:download-text`;
+  export const saveJson = `${NAME}:download-json`;
 }
 
 /** What the plugins of this extension share. */

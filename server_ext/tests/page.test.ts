@@ -5,7 +5,10 @@ import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 
 import { localeOf } from '../src/locale.js';
+import { LiveTimeline } from '../src/page/live.js';
+import { Patience } from '../src/patience.js';
 import { Ticker } from '../src/ticker.js';
+import { aTimeline, anEvent } from './builders.js';
 
 test('times are written in the application’s language, as its reader’s country does', () => {
   assert.equal(localeOf('en', ['de-DE', 'en-GB', 'en-US']), 'en-GB');
@@ -33,5 +36,41 @@ test('nothing ticks on a page that is out of sight', () => {
   ticker.stop();
   mock.timers.tick(5_000);
   assert.equal(ticks, 4);
+  mock.timers.reset();
+});
+
+test('empty rows are shown after three tenths of a second, not at once', () => {
+  const patience = new Patience();
+  assert.ok(!patience.isOver(true, 1_000));
+  assert.ok(!patience.isOver(true, 1_299));
+  assert.ok(patience.isOver(true, 1_300));
+  assert.ok(!patience.isOver(false, 1_400));
+  assert.ok(!patience.isOver(true, 9_000));
+  assert.ok(patience.isOver(true, 9_300));
+});
+
+test('a tab in the background tells in its title how many are ahead', () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  const page = {
+    visibilityState: 'hidden',
+    // As the server wrote it for whoever has no script.
+    title: '(2 ahead) Starting your server',
+    querySelector: () => ({ textContent: ' Starting your server ' })
+  };
+  Object.assign(globalThis, { document: page, addEventListener: () => {} });
+  const waiting = [anEvent(1, 0, 'queued')];
+  const live = new LiveTimeline({
+    element: {} as HTMLElement,
+    document: aTimeline(waiting, { position: 2 }),
+    url: ''
+  });
+  assert.equal(page.title, '(2 ahead) Starting your server');
+  live.take(aTimeline(waiting, { position: 1 }));
+  assert.equal(page.title, '(1 ahead) Starting your server');
+  live.take(aTimeline());
+  assert.equal(
+    page.title,
+    'Ready on gpu-17, admitted in 3 min 12 s. – Starting your server'
+  );
   mock.timers.reset();
 });

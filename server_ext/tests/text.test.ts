@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { fileName } from '../src/timeline/file.js';
 import { asJson, asText } from '../src/timeline/text.js';
 import { aTimeline, anAdmission, anEvent, at, TEN } from './builders.js';
 
@@ -72,4 +73,17 @@ test('a name with line breaks cannot forge a line of the text', () => {
 test('the JSON is the document as it came', () => {
   const timeline = aTimeline();
   assert.deepEqual(JSON.parse(asJson(timeline)), timeline);
+});
+
+test('a file is named after its server and its moment, and leads nowhere else', () => {
+  assert.equal(
+    fileName(aTimeline(), TEN, 'txt'),
+    'admission-gpu-2026-11-29T100000Z.txt'
+  );
+  const hostile = aTimeline([], { server: '../../.b\u202egpj' });
+  assert.equal(
+    fileName(hostile, TEN, 'json'),
+    'admission--b-gpj-2026-11-29T100000Z.json'
+  );
+  assert.match(fileName(null, TEN, 'txt'), /^admission-default-/);
 });

@@ -69,6 +69,29 @@ def page(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Page]:
     assert faults == []
 
 
+TELLS = """
+window.Notification = class {
+  static get permission() { return localStorage.answer ?? "default"; }
+  static async requestPermission() { return localStorage.answer = "granted"; }
+  constructor(title, { body } = {}) {
+    if (Notification.permission === "granted") localStorage.told = `${title} ${body}`;
+  }
+};
+"""
+"""A browser whose user allows notifications, and that keeps what it was to show."""
+
+
+def ask_to_be_told(page: Page) -> None:
+    """Press the button; nobody was asked for permission before."""
+    button = page.get_by_role("button", name="Tell me when it is ready")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    assert page.evaluate("Notification.permission") == "default"
+    button.click()
+    expect(page.locator(".fleet-Timeline-notice")).to_contain_text("stays open")
+    page.reload()
+    expect(button).to_have_attribute("aria-pressed", "true")
+
+
 def row(page: Page, phase: str, status: str) -> None:
     """Wait until a phase's row has this status."""
     expect(page.locator(f".fleet-Timeline-step[data-phase={phase}]")).to_have_attribute(
@@ -81,6 +104,7 @@ def test_a_start_moves_through_its_phases_to_the_server(
 ) -> None:
     """Five phases, with progress while it is prepared; then the server opens."""
     go_on(running).unlink()
+    page.add_init_script(TELLS)
     page.goto(f"{running.url}/hub/spawn")
     photograph(page, "hub-spawn-form")
     page.check("input[value=one]")
@@ -93,15 +117,21 @@ def test_a_start_moves_through_its_phases_to_the_server(
         " of "
     )
     row(page, "ready", "todo")
+    ask_to_be_told(page)
     photograph(page, "hub-pending")
     go_on(running).touch()
     page.wait_for_url(re.compile(r"/user/ada/(?!.*spawn)"))
+    page.wait_for_function("localStorage.told?.startsWith('Your server is ready. ')")
 
 
 def test_a_parked_page_leads_to_the_server_when_its_turn_comes(
     running: Fleet, page: Page
 ) -> None:
-    """Nobody has to press anything, nor to stay; a stream that went dead is noticed."""
+    """Nobody has to press anything, nor to stay; a stream that went dead is noticed.
+
+    In the background it stays where it is until it could tell what it was asked for.
+    """
+    page.add_init_script(TELLS)
     page.clock.install()
     running.start_server("ada", ALL)
     page.goto(f"{running.url}/hub/spawn/ada/lab?choice=all")
@@ -126,10 +156,24 @@ def test_a_parked_page_leads_to_the_server_when_its_turn_comes(
         page.clock.fast_forward(15_000)
     page.unroute("**/api/timeline*")
     page.reload()
+    ask_to_be_told(page)
+    expect(page).to_have_title(
+        re.compile("^You are next.*Your place in the line is kept$")
+    )
+    page.evaluate(SEEN, "hidden")
     running.stop_server("ada")
+    page.wait_for_function("localStorage.told")
+    told = page.evaluate("localStorage.told")
+    assert told.startswith("Your server is ready. Admission timeline of server “lab”")
+    expect(page).to_have_title(re.compile("^Ready on box"))
+    page.evaluate(SEEN, "visible")
     page.wait_for_url(re.compile(r"/user/ada/lab/"))
 
 
+SEEN = """state => {
+  Object.defineProperty(document, "visibilityState", {value: state, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
 LATE_PAGES = """
 import asyncio
 from fleet_hub.spawner import FleetSpawner

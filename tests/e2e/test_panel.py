@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from lab_server import LAB_PACKAGE, lab_server, require_front_end
 from panel_lab import LIMITS, TOKEN, PanelLab, lab_page
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 from timeline_peer import Story, TimelinePeer, an_admission
 
 
@@ -73,7 +73,8 @@ def test_everything_can_be_done_with_the_keyboard(lab: PanelLab) -> None:
     """
     lab.status.focus()
     lab.page.keyboard.press("Enter")
-    expect(lab.headline).to_be_visible()
+    # Rows of the test before would take the focus along when they go.
+    lab.shown()
     expect(lab.panel).to_be_focused()
     for _ in range(2):
         lab.page.keyboard.press("Tab")
@@ -94,6 +95,54 @@ def test_everything_can_be_done_with_the_keyboard(lab: PanelLab) -> None:
     assert "request   " in copied
     assert "grace" not in copied
     assert TOKEN not in copied
+
+
+def test_what_can_be_copied_can_be_kept_as_a_file(
+    lab: PanelLab, peer: TimelinePeer
+) -> None:
+    """The same text and the same document, named after the server and the moment."""
+    lab.open()
+    kept = {}
+    for label in ("Download text", "Download JSON"):
+        with lab.page.expect_download() as saving:
+            lab.panel.get_by_role("button", name=label).click()
+        name = saving.value.suggested_filename
+        assert re.fullmatch(r"admission-gpu-\d{4}-\d\d-\d\dT\d{6}Z\.(txt|json)", name)
+        kept[name[-4:]] = saving.value.path().read_text()
+    assert "request   " in kept[".txt"]
+    assert "grace" not in kept[".txt"]
+    document, told = json.loads(kept["json"]), peer.told()
+    assert document["workload"] == told["workload"]
+    assert len(document["events"]) == len(told["events"])
+
+
+def test_an_answer_that_takes_long_is_awaited_with_empty_rows(lab: PanelLab) -> None:
+    """Not blank, not spoken, and gone once there is something to show."""
+    held: list[Route] = []
+    is_held = True
+
+    def answer(route: Route) -> None:
+        if is_held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    lab.page.route("**/fleet/api/timeline*", answer)
+    lab.page.reload()
+    lab.page.locator("#jp-main-dock-panel").wait_for()
+    lab.page.keyboard.press("Control+Alt+t")
+    rows = lab.panel.locator(".fleet-Timeline-skeleton-row")
+    expect(rows).to_have_count(5)
+    expect(lab.panel.locator("[aria-busy=true]")).to_have_count(1)
+    expect(lab.panel.get_by_role("button")).to_have_count(0)
+    lab.photograph("loading")
+    assert lab.violations() == []
+    is_held = False
+    for route in held:
+        route.continue_()
+    lab.shown()
+    expect(rows).to_have_count(0)
+    lab.page.unroute("**/fleet/api/timeline*")
 
 
 def test_the_shortcut_and_the_menu_open_the_panel(lab: PanelLab) -> None:

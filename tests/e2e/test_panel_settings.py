@@ -181,7 +181,7 @@ def test_the_palette_has_the_commands(lab: PanelLab) -> None:
     )
     palette = lab.page.locator(".lm-CommandPalette:visible")
     palette.locator("input").fill("admission timeline")
-    expect(palette.locator(".lm-CommandPalette-item")).to_have_count(4)
+    expect(palette.locator(".lm-CommandPalette-item")).to_have_count(6)
     lab.page.keyboard.press("Escape")
     expect(palette).to_be_hidden()
 
@@ -203,9 +203,15 @@ def test_the_panel_is_where_it_was_after_a_reload(lab: PanelLab) -> None:
 
 
 def test_a_person_can_turn_each_part_off(lab: PanelLab, peer: TimelinePeer) -> None:
-    """No status item, no word about a machine that went silent, and times by the clock."""
-    choose(lab, statusItem=False, notifications=False, times="absolute")
+    """No status item, no word about a machine that went silent, and times by the clock.
+
+    What is off by itself can be turned on: a card in the launcher.
+    """
+    card = lab.page.locator(".jp-LauncherCard").filter(has_text="Admission Timeline")
+    expect(card).to_have_count(0)
+    choose(lab, statusItem=False, notifications=False, times="absolute", launcher=True)
     try:
+        expect(card).to_be_visible()
         expect(lab.status).to_be_hidden()
         story = an_admission().then(3_000, "unknown", "silent", machine="gpu-17")
         peer.say(story.document())
@@ -216,6 +222,10 @@ def test_a_person_can_turn_each_part_off(lab: PanelLab, peer: TimelinePeer) -> N
         expect(lab.panel.locator(".fleet-Timeline-when").first).to_have_text(
             re.compile(r"^\d+ \w+ \d{4}, \d\d:\d\d:\d\d CET$")
         )
+        expect(lab.panel.locator(".fleet-Timeline-when").first).to_have_attribute(
+            "title", re.compile(r"^\d+ \w+ \d+ \w+ ago$")
+        )
     finally:
         choose(lab)
     expect(lab.status).to_be_visible()
+    expect(card).to_have_count(0)

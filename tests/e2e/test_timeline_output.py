@@ -104,6 +104,13 @@ def test_a_cell_shows_the_panel_s_rows_and_saves_a_plain_table(
         outputs.first.locator("summary").nth(1).click()
         expect(outputs.first).to_contain_text("held by grace (GPU large)")
         photograph(page, "timeline-output-lab")
+        dark = "JupyterLab Dark"
+        page.evaluate(
+            "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
+            dark,
+        )
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-name", dark)
+        photograph(page, "timeline-output-lab-dark")
         page.locator("[data-jp-item-name=admission-timeline] *").first.click()
         expect(
             page.locator("#jp-fleet-timeline .fleet-Timeline-headline")

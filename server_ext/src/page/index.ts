@@ -5,3 +5,4 @@
 export { ENDED } from '../timeline/index.js';
 export { LiveTimeline } from './live.js';
 export type { ILivePage } from './live.js';
+export { Teller } from './teller.js';

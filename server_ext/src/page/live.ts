@@ -12,9 +12,11 @@ import {
   asJson,
   asText,
   english,
+  fileName,
   instant,
   merge,
   render,
+  toFile,
   view
 } from '../timeline/index.js';
 import type { IAction, ITimeline, State } from '../timeline/index.js';
@@ -71,6 +73,14 @@ export class LiveTimeline {
   /** What is known. */
   get timeline(): ITimeline | null {
     return this._timeline;
+  }
+
+  /** What is now, in one sentence; empty: nothing is known. */
+  get headline(): string {
+    const timeline = this._timeline;
+    return timeline
+      ? this._words.lead(timeline, view(timeline, Date.now() + this._ahead))
+      : '';
   }
 
   /** How long ago anything was heard. */
@@ -136,8 +146,9 @@ export class LiveTimeline {
     }
   }
 
-  /** Draw what is known as of now. */
+  /** Draw what is known as of now; in the background only the tab's title. */
   draw(): void {
+    this._title();
     if (document.visibilityState !== 'visible') {
       return;
     }
@@ -153,7 +164,6 @@ export class LiveTimeline {
       isTold: this._page.isTold ?? false,
       actions: this._actions
     });
-    this._title();
   }
 
   private get _isOver(): boolean {
@@ -204,6 +214,17 @@ export class LiveTimeline {
         key: 'json',
         label: trans.__('Copy JSON'),
         run: () => copy(asJson(timeline))
+      },
+      {
+        key: 'text-file',
+        label: trans.__('Download text'),
+        run: () =>
+          toFile(fileName(timeline, now(), 'txt'), asText(timeline, now()))
+      },
+      {
+        key: 'json-file',
+        label: trans.__('Download JSON'),
+        run: () => toFile(fileName(timeline, now(), 'json'), asJson(timeline))
       }
     ];
   }
@@ -225,11 +246,10 @@ export class LiveTimeline {
       return;
     }
     const ahead = timeline.position ?? 0;
-    const headline = this._words.lead(timeline, view(timeline, Date.now()));
     const title =
       ahead > 0
         ? this._words.trans.__('(%1 ahead) %2', ahead, this._pageTitle)
-        : `${headline} – ${this._pageTitle}`;
+        : `${this.headline} – ${this._pageTitle}`;
     if (document.title !== title) {
       document.title = title;
     }
@@ -270,7 +290,7 @@ export class LiveTimeline {
   }
 
   private readonly _words: Words;
-  private readonly _pageTitle = document.title;
+  private readonly _pageTitle = pageTitle();
   private _timeline: ITimeline | null;
   private _etag: string | null = null;
   private _heard = Date.now();
@@ -280,6 +300,11 @@ export class LiveTimeline {
   private _isFollowing = false;
   private _isLeaving = false;
   private _asking: AbortController | null = null;
+}
+
+/** A title that the server wrote may say already how many are ahead. */
+function pageTitle(): string {
+  return document.querySelector('h1')?.textContent.trim() || document.title;
 }
 
 /** Over plain http a browser has no clipboard but that of an earlier time. */

@@ -11,12 +11,14 @@ import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { timelineIcon } from '../icon.js';
 import { TimelinePanel } from '../panel.js';
 import { asSupportText } from '../support.js';
-import { asJson } from '../timeline/index.js';
+import { asJson, fileName, toFile } from '../timeline/index.js';
 import { CommandIDs, IFleetTimeline, NAME } from '../tokens.js';
 
 const NO_ARGUMENTS = {
   args: { type: 'object', properties: {}, additionalProperties: false }
 } as const;
+
+type CommandOptions = Parameters<JupyterFrontEnd['commands']['addCommand']>[1];
 
 /** Adds the side panel and the commands. */
 export const panel: JupyterFrontEndPlugin<void> = {
@@ -32,12 +34,10 @@ export const panel: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null
   ): void => {
     const { trans } = fleet.words;
-    const run = (command: string) => () => void app.commands.execute(command);
-    const widget = new TimelinePanel(fleet, {
-      refresh: run(CommandIDs.refresh),
-      copyText: run(CommandIDs.copyText),
-      copyJson: run(CommandIDs.copyJson)
-    });
+    const widget = new TimelinePanel(
+      fleet,
+      action => void app.commands.execute(CommandIDs[action])
+    );
     widget.id = 'jp-fleet-timeline';
     widget.title.icon = timelineIcon;
     widget.title.caption = trans.__('Admission Timeline');
@@ -62,33 +62,68 @@ function addCommands(
     Clipboard.copyToSystem(text);
     Notification.success(trans.__('Copied.'), { autoClose: 2_000 });
   };
-  app.commands.addCommand(CommandIDs.open, {
-    label: trans.__('Admission Timeline'),
-    caption: trans.__('Show what this server waited for, and where it runs.'),
-    icon: timelineIcon,
-    describedBy: NO_ARGUMENTS,
-    execute: () => app.shell.activateById(widget.id)
-  });
-  app.commands.addCommand(CommandIDs.refresh, {
-    label: trans.__('Ask for the Admission Timeline Again'),
-    caption: trans.__('Ask the fleet’s controller at once.'),
-    describedBy: NO_ARGUMENTS,
-    execute: () => model.refresh()
-  });
-  app.commands.addCommand(CommandIDs.copyText, {
-    label: trans.__('Copy the Admission Timeline as Text'),
-    caption: trans.__('For a message to whoever helps; without tokens.'),
-    describedBy: NO_ARGUMENTS,
-    execute: () => copy(asSupportText(model, `${app.name} ${app.version}`))
-  });
-  app.commands.addCommand(CommandIDs.copyJson, {
-    label: trans.__('Copy the Admission Timeline as JSON'),
-    caption: trans.__('The document as the controller sent it.'),
-    describedBy: NO_ARGUMENTS,
-    isEnabled: () => model.timeline !== null,
-    execute: () => model.timeline && copy(asJson(model.timeline))
-  });
+  const save = (extension: 'txt' | 'json', text: string) =>
+    toFile(fileName(model.timeline, model.now, extension), text);
+  const text = () => asSupportText(model, `${app.name} ${app.version}`);
+  const json = () => (model.timeline ? asJson(model.timeline) : '');
+  const isKnown = () => model.timeline !== null;
+  const forWhom = trans.__('For a message to whoever helps; without tokens.');
+  const asSent = trans.__('The document as the controller sent it.');
+  const add = (
+    id: string,
+    label: string,
+    caption: string,
+    execute: () => unknown,
+    more: Partial<CommandOptions> = {}
+  ) =>
+    app.commands.addCommand(id, {
+      label,
+      caption,
+      describedBy: NO_ARGUMENTS,
+      execute,
+      ...more
+    });
+  add(
+    CommandIDs.open,
+    trans.__('Admission Timeline'),
+    trans.__('Show what this server waited for, and where it runs.'),
+    () => app.shell.activateById(widget.id),
+    { icon: timelineIcon }
+  );
+  add(
+    CommandIDs.refresh,
+    trans.__('Ask for the Admission Timeline Again'),
+    trans.__('Ask the fleet’s controller at once.'),
+    () => model.refresh()
+  );
+  add(
+    CommandIDs.copyText,
+    trans.__('Copy the Admission Timeline as Text'),
+    forWhom,
+    () => copy(text())
+  );
+  add(
+    CommandIDs.copyJson,
+    trans.__('Copy the Admission Timeline as JSON'),
+    asSent,
+    () => copy(json()),
+    { isEnabled: isKnown }
+  );
+  add(
+    CommandIDs.saveText,
+    trans.__('Download the Admission Timeline as Text'),
+    forWhom,
+    () => save('txt', text())
+  );
+  add(
+    CommandIDs.saveJson,
+    trans.__('Download the Admission Timeline as JSON'),
+    asSent,
+    () => save('json', json()),
+    { isEnabled: isKnown }
+  );
   model.changed.connect(() => {
     app.commands.notifyCommandChanged(CommandIDs.copyJson);
+    app.commands.notifyCommandChanged(CommandIDs.saveJson);
   });
 }

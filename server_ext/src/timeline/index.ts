@@ -5,6 +5,7 @@
 export { instant } from './amounts.js';
 export { ENDED, HOLDING } from './contract.js';
 export type * from './contract.js';
+export { fileName, toFile } from './file.js';
 export { merge } from './merge.js';
 export { render } from './render.js';
 export type { IAction, IRenderOptions } from './render.js';

@@ -361,6 +361,7 @@ export const OF_ANOTHER: Readonly<Record<string, Phrase>> = {
   'Your turn has come: the server is about to start on {machine}.': t => t.__('Its turn has come: the server is about to start on {machine}.'),
   'Your server did not start': t => t.__('The server did not start'),
   'Your server did not start.': t => t.__('The server did not start.'),
+  'Your server is ready.': t => t.__('The server is ready.'),
   'Your server did not start within {time}, so it was given up.': t => t.__('The server did not start within {time}, so it was given up.'),
   'Your place in the line is kept; your server starts when its turn comes.': t => t.__('Its place in the line is kept; the server starts when its turn comes.'),
   'Your last server has not ended yet: its machine has not confirmed it. Try again in a minute.': t => t.__('The last server has not ended yet: its machine has not confirmed it. Try again in a minute.'),

@@ -58,6 +58,7 @@ interface IDrawing {
   words: Words;
   now: number;
   times: 'relative' | 'absolute';
+  isFrozen: boolean;
 }
 
 /**
@@ -84,7 +85,8 @@ export function render(
     words,
     now,
     shown: view(timeline, now),
-    times: options.times ?? 'relative'
+    times: options.times ?? 'relative',
+    isFrozen: options.isFrozen ?? false
   };
   drawStatus(parts, drawing, options);
   if (drawing) {
@@ -210,7 +212,7 @@ function drawLine(line: HTMLElement, step: IStep, drawing: IDrawing): void {
   setText(label, words.step(step, timeline));
   if (step.phase === 'ready' && shown.readyAt !== null) {
     const text = words.clock(shown.readyAt, shown.now);
-    drawTime(parts, 'took', shown.readyAt, text, words);
+    drawTime(parts, 'took', shown.readyAt, text, drawing);
   } else if (step.seconds !== null) {
     const took = parts.put('time', 'took');
     setText(took, duration(words.trans, step.seconds));
@@ -219,18 +221,23 @@ function drawLine(line: HTMLElement, step: IStep, drawing: IDrawing): void {
   parts.end();
 }
 
-/** Put a moment: the day, the time and the zone appear when it is pointed at. */
+/**
+ * Put a moment: the day, the time and the zone appear when it is pointed at, or where
+ * the clock is told how long ago it was. In what is frozen that would become untrue.
+ */
 function drawTime(
   parts: Children,
   key: string,
   at: number,
   text: string,
-  words: Words
+  { words, now, times, isFrozen }: IDrawing
 ): void {
   const time = parts.put('time', key);
   setText(time, text);
   setAttribute(time, 'datetime', new Date(at).toISOString());
-  setAttribute(time, 'title', moment(at, words.locale));
+  const isAgo = times === 'absolute' && !isFrozen;
+  const title = isAgo ? words.ago(at, now) : moment(at, words.locale);
+  setAttribute(time, 'title', title);
 }
 
 function drawFacts(list: HTMLElement, step: IStep, drawing: IDrawing): void {
@@ -241,7 +248,7 @@ function drawFacts(list: HTMLElement, step: IStep, drawing: IDrawing): void {
     setText(term, words.text(TEXTS.began));
     const fact = facts.put('dd', 'began', 'fleet-Timeline-fact');
     const inside = new Children(fact);
-    drawTime(inside, 'when', step.began, when(step.began, drawing), words);
+    drawTime(inside, 'when', step.began, when(step.began, drawing), drawing);
     inside.end();
   }
   if (step.phase === 'asked') {
@@ -317,7 +324,7 @@ function drawEvent(
   );
   const at = instant(event.at);
   if (at !== null) {
-    drawTime(line, 'took', at, words.clock(at, now), words);
+    drawTime(line, 'took', at, words.clock(at, now), drawing);
   }
   line.end();
   if (event.explanation && !isNote) {

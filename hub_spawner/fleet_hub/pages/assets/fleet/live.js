@@ -5,7 +5,7 @@
   "use strict";
   const view = document.getElementById("fleet-view");
   if (!view) return;
-  const { ENDED, LiveTimeline } = window.FleetTimeline;
+  const { ENDED, LiveTimeline, Teller } = window.FleetTimeline;
   const data = view.dataset;
   const SILENCE_MS = 45000;
   const CANCELLED_MS = 2500;
@@ -15,6 +15,7 @@
   const ANSWER_MS = 10000;
   let leaving = false;
   let isGivingUp = false;
+  let hasTold = false;
 
   const live = new LiveTimeline({
     element: document.getElementById("fleet-timeline"),
@@ -31,12 +32,34 @@
   });
 
   const words = live.words.trans;
+  const teller = new Teller(data.server, words);
+
+  const isSeen = () => document.visibilityState === "visible";
+
+  function whenSeen(go) {
+    if (isSeen()) { go(); return; }
+    document.addEventListener("visibilitychange", function look() {
+      if (!isSeen()) return;
+      document.removeEventListener("visibilitychange", look);
+      go();
+    });
+  }
 
   function leaveIn(milliseconds, go) {
     if (leaving) return;
     leaving = true;
     live.leave();
-    setTimeout(go, milliseconds);
+    // A notification leads back to the page that it came from.
+    setTimeout(() => { if (hasTold) whenSeen(go); else go(); }, milliseconds);
+  }
+
+  /* Tells what was asked for, in the words of the timeline where those have come. */
+  function tell(state) {
+    const { timeline } = live;
+    if (!teller.isAwaited || !(state === "ready" || ENDED.has(state))) return;
+    const more = timeline && timeline.state === state ? live.headline : "";
+    teller.hear(state, [live.words.title(timeline), more].filter(Boolean).join("\n"));
+    hasTold = true;
   }
 
   /* A page that is loaded while the Hub is away is the proxy's, and never comes back. */
@@ -65,6 +88,12 @@
 
   /* The turn has come, or it is over: the Hub shows another page now. */
   function settle(state) {
+    tell(state);
+    if (teller.isAwaited && !isSeen()) {
+      // While the Hub's next page is on its way the moment could pass.
+      whenSeen(() => settle(live.timeline.state));
+      return;
+    }
     const waits = state === "requested" || state === "queued";
     if (data.page === "waiting" && !waits) reloadIn(700);
     if (data.page === "pending" && !data.progressUrl && (state === "ready" || ENDED.has(state))) reloadIn(700);
@@ -77,6 +106,7 @@
     // There is nobody to follow, but the Hub may have another page by then.
     if (!data.viewToken) { reloadIn(BLIND_MS); return; }
     const state = live.timeline && live.timeline.state;
+    tell(state);
     if (data.page === "pending" && (state === "ready" || ENDED.has(state))) reloadIn(700);
     // The Hub has not noticed yet.
     else if (data.page === "waiting" && state === "ready") reloadIn(LATE_MS);
@@ -90,6 +120,7 @@
       const event = JSON.parse(message.data);
       if (event.fleet && event.fleet.cancelled) {
         source.close();
+        teller.forget();
         live.note(words.__("The start was cancelled."));
         // For a second JupyterHub still takes it for a running server.
         leaveIn(CANCELLED_MS, toGonePage);
@@ -101,6 +132,7 @@
       }
       if (event.ready || event.failed) {
         source.close();
+        tell(event.ready ? "ready" : "failed");
         // Ready redirects to the server; failed shows what the controller says now.
         reloadIn(event.ready ? 0 : 300);
       }
@@ -145,6 +177,7 @@
     const button = event.currentTarget;
     button.disabled = true;
     isGivingUp = true;
+    teller.forget();
     live.note(words.__("Giving it up…"));
     const answer = await fetch(data.stopUrl, {
       method: "DELETE", headers: { "X-XSRFToken": window.jhdata.xsrf_token },
@@ -164,6 +197,22 @@
 
   /* A page that somebody comes back to is as old as when it was left, and leaves no more. */
   window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
+
+  /* It can do nothing without a script, so it is hidden until there is one. */
+  const wish = document.getElementById("fleet-tell");
+  const showWish = () => wish.setAttribute("aria-pressed", String(teller.isAwaited));
+  if (wish) {
+    wish.hidden = false;
+    showWish();
+    wish.addEventListener("click", async () => {
+      live.note(await teller.press());
+      showWish();
+    });
+  } else if (data.page === "over") {
+    // It was over before this page was made.
+    if (document.querySelector(".alert-danger")) tell("failed");
+    teller.forget();
+  }
 
   if (data.page === "pending" && data.progressUrl) listen();
   else if (data.page !== "over" || data.viewToken) follow();
