@@ -100,7 +100,7 @@ def test_the_palette_has_the_commands_in_the_language(page: Page) -> None:
             .filter(id => id.startsWith('jupyterhub-fleet-lab:'))
             .flatMap(id => [jupyterapp.commands.label(id), jupyterapp.commands.caption(id)])"""
     )
-    assert len(labels) == 8
+    assert len(labels) == 12
     assert pseudo_language.literals(labels) == []
 
 
