@@ -52,7 +52,7 @@ classes:
 runtimes:
   - {name: python, title: Python, accelerators: [cpu], driver_refs: {native: some-ref}}
 profiles:
-  - {name: jupyter, title: JupyterLab, classes: [small], runtimes: [python]}
+  - {name: jupyter, title: Watched, classes: [small], runtimes: [python]}
 """
 
 
@@ -350,7 +350,7 @@ async def a_fleet(folder: Path) -> AsyncIterator[tuple[Service, ScriptedAgent]]:
     """Run a controller with one large machine that alice owns."""
     async with a_service(folder) as service:
         service.hub.add_user("alice")
-        await service.offers_from(CATALOG, "JupyterLab")
+        await service.offers_from(CATALOG, "Watched")
         agent = ScriptedAgent(service, await service.enrol(), cores=64)
         await agent.connect()
         yield service, agent
