@@ -110,6 +110,7 @@ def test_a_cell_shows_the_panel_s_rows_and_saves_a_plain_table(
             dark,
         )
         expect(page.locator("body")).to_have_attribute("data-jp-theme-name", dark)
+        expect(page.locator("#jupyterlab-splash")).to_have_count(0)
         photograph(page, "timeline-output-lab-dark")
         page.locator("[data-jp-item-name=admission-timeline] *").first.click()
         expect(
