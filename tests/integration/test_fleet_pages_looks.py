@@ -77,6 +77,10 @@ async def test_every_page_is_accessible_in_every_look(service: Service) -> None:
                 if name.startswith("workload"):
                     await expect(page.locator(".fleet-Timeline-heard")).to_be_attached()
                 wrong += await faults(page, name, look)
+                if name == "line":
+                    for more in await page.locator("details.leave > summary").all():
+                        await more.click()
+                    wrong += await faults(page, "line-forms", look)
     assert wrong == []
 
 
