@@ -21,6 +21,7 @@ def command_line_page() -> str:
         "",
         "It runs on the Hub's machine, as the user whose data folder it is.",
         "Commands that ask the running controller find its address and its secret there.",
+        "With `--service` they ask from anywhere, as the person whose token of the Hub they show; see [](../how-to/show-the-fleet-to-somebody.md).",
         "Its exit status is 0 on success, 1 where something is wrong, and 2 where the command line itself is.",
         "Tables fit the terminal: where it is too narrow each row becomes a short list.",
         "Nothing but words and signs carries meaning; `NO_COLOR` turns weight off as well.",

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fleet_hub.asking_controller import ask
-from fleet_hub.places import Places
+from fleet_hub.asking_controller import Controller, ask
 from fleet_hub.terminal import Style, width, wrapped
 
 
@@ -20,9 +19,9 @@ _SINGULAR: Final = {
 }
 
 
-def show_status(places: Places, *, as_json: bool) -> int:
+def show_status(controller: Controller, *, as_json: bool) -> int:
     """Print the catalog's state; return 1 where the file as it is now cannot be used."""
-    document = ask(places, "catalog")
+    document = ask(controller, "catalog")
     if as_json:
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:

@@ -8,7 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fleet_hub import governing_commands
-from fleet_hub.command_places import add_data_dir, places_of
+from fleet_hub.command_places import (
+    add_controller,
+    add_data_dir,
+    controller_of,
+    places_of,
+)
 from fleet_hub.demo import command as demo
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.explaining import commands as explaining
@@ -134,15 +139,14 @@ def _add_machines(
     machines.add_argument(
         "--json", action="store_true", help="print them as JSON, for programs"
     )
-    add_data_dir(machines)
+    add_controller(machines)
     machines.set_defaults(command=_machines)
 
 
 def _machines(arguments: argparse.Namespace) -> int:
     from fleet_hub.machines_command import show_machines  # noqa: PLC0415 - for this alone
 
-    places = places_of(arguments)
-    return show_machines(places, as_json=arguments.json)
+    return show_machines(controller_of(arguments), as_json=arguments.json)
 
 
 def _add_redetect(
@@ -152,15 +156,14 @@ def _add_redetect(
         "redetect", help="have a machine look at itself again, now"
     )
     again.add_argument("name", help="the machine")
-    add_data_dir(again)
+    add_controller(again)
     again.set_defaults(command=_redetect)
 
 
 def _redetect(arguments: argparse.Namespace) -> int:
     from fleet_hub.machines_command import redetect  # noqa: PLC0415 - for this alone
 
-    places = places_of(arguments)
-    return redetect(places, arguments.name)
+    return redetect(controller_of(arguments), arguments.name)
 
 
 def _add_usage(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -181,7 +184,7 @@ def _add_usage(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     form = usage.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="print CSV, in seconds")
     form.add_argument("--json", action="store_true", help="print JSON, in seconds")
-    add_data_dir(usage)
+    add_controller(usage)
     usage.set_defaults(command=_usage)
 
 
@@ -206,14 +209,14 @@ def _add_catalog(
         "status", help="show what the running controller makes of its catalog"
     )
     status.add_argument("--json", action="store_true", help="print it as JSON")
-    add_data_dir(status)
+    add_controller(status)
     status.set_defaults(command=_catalog_status)
 
 
 def _catalog_status(arguments: argparse.Namespace) -> int:
     from fleet_hub.catalog_status import show_status  # noqa: PLC0415 - for this alone
 
-    return show_status(places_of(arguments), as_json=arguments.json)
+    return show_status(controller_of(arguments), as_json=arguments.json)
 
 
 def _catalog_check(arguments: argparse.Namespace) -> int:

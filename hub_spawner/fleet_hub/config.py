@@ -14,6 +14,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
+from fleet_hub import fleet_scopes
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.hub_database import use_write_ahead_log
 from fleet_hub.pages import template_paths
@@ -43,6 +44,13 @@ SCOPES: Final = ("start:servers", "proxy")
 have the routes checked.  No tokens, no admin."""
 ACCESS: Final = f"access:services!service={SERVICE_NAME}"
 MAX_PORT: Final = 65535
+_SHOWN: Final = {
+    "oauth_no_confirm": True,
+    # A log-in takes along which of these the person holds, and gives none.
+    "oauth_client_allowed_scopes": [*fleet_scopes.DEFINITIONS],
+    "display": True,
+}
+"""How people come to the service."""
 _OF_CONFIGURE: Final = {"data_dir": "data_dir", "url": "controller_port"}
 
 
@@ -98,6 +106,10 @@ def configure(
         if settings.get("users_may_enrol") and not machines_share_the_hubs_origin:
             _check_origin(c)
 
+    def check_at_start(settings: dict[str, Any]) -> None:
+        check(settings)
+        _check_scopes(c)
+
     check({"users_may_enrol": users_may_enrol})
     port = _port(controller_port)
     secret = secret_of(places.spawner_secret)
@@ -109,7 +121,7 @@ def configure(
     if external_controller is None:
         service = _managed_service(places, port, catalog)
         service["environment"] |= _enrolment(trusted_networks, users_may_enrol)
-        service["environment"][SETTINGS_VARIABLE] = tell_settings(c, check)
+        service["environment"][SETTINGS_VARIABLE] = tell_settings(c, check_at_start)
         if c.JupyterHub.get("authenticate_prometheus") is False:
             service["environment"][OPEN_METRICS_VARIABLE] = "1"
     else:
@@ -164,6 +176,9 @@ def _access(c: Any) -> None:
     )
     scopes = c.JupyterHub.get("extra_user_scopes")
     c.JupyterHub.extra_user_scopes = {*(scopes or ()), ACCESS}
+    # Known to the Hub, and in nobody's role: an admin gives them, or nobody has them.
+    defined = dict(c.JupyterHub.get("custom_scopes") or {})
+    c.JupyterHub.custom_scopes = {**fleet_scopes.DEFINITIONS, **defined}
 
 
 def _managed_service(
@@ -183,8 +198,7 @@ def _managed_service(
         "cwd": str(places.controller),
         # The Hub ends itself if it is not up by then; a busy machine takes long.
         "timeout": 120,
-        "oauth_no_confirm": True,
-        "display": True,
+        **_SHOWN,
     }
 
 
@@ -207,8 +221,7 @@ def _external_service(url: str, token_file: str | Path | None) -> dict[str, Any]
         "name": SERVICE_NAME,
         "url": url,
         "api_token": read_secret(Path(token_file)),
-        "oauth_no_confirm": True,
-        "display": True,
+        **_SHOWN,
     }
 
 
@@ -235,6 +248,15 @@ def _check_placed_right(settings: Iterable[str]) -> None:
                 f"c.FleetService.{name} is the Hub's business too: pass {argument}= to "
                 "configure() instead"
             )
+
+
+def _check_scopes(c: Any) -> None:
+    """Refuse a configuration that has dropped our scopes again: log-ins would fail."""
+    if not fleet_scopes.DEFINITIONS.keys() <= c.JupyterHub.custom_scopes.keys():
+        raise ConfigurationError(
+            "c.JupyterHub.custom_scopes was replaced after configure(): set it before, "
+            "or add to it with c.JupyterHub.custom_scopes.update(…)"
+        )
 
 
 def _check_nothing_is_lost(

@@ -1,7 +1,4 @@
-"""Commands on machines: enrolment, whom they serve, what they take, and the audit log.
-
-They ask the running controller, with the secret and the address in its data folder.
-"""
+"""Commands on machines: enrolment, whom they serve, what they take, and the audit log."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ import sys
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from fleet_hub.asking_controller import ask, who
-from fleet_hub.command_places import add_data_dir, places_of
+from fleet_hub.asking_controller import Controller, Remote, ask, who
+from fleet_hub.command_places import add_controller, controller_of
 from fleet_hub.places import read_secret
 
 
@@ -45,7 +42,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         command.add_argument("--why", default="", help="a reason, for the audit log")
         if deed == "rotate":
             _add_url(command)
-        add_data_dir(command)
+        add_controller(command)
     audience = commands.add_parser(
         "audience", help="say whom a machine may serve, beside its owner's word"
     )
@@ -71,7 +68,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     audit.set_defaults(command=_audit)
     _add_url(enrol)
     for command in (enrol, audience, members, audit):
-        add_data_dir(command)
+        add_controller(command)
 
 
 def _add_url(command: argparse.ArgumentParser) -> None:
@@ -88,12 +85,17 @@ def _enrol(arguments: argparse.Namespace) -> int:
         "provider": arguments.provider,
         "by": who(),
     }
-    places = places_of(arguments)
-    answer = ask(places, "codes", body=json.dumps(body).encode())
-    # The Hub's own machine reaches the controller as this command does.
-    beside = read_secret(places.controller_address) if arguments.local else ""
-    _show_command(answer, arguments.url or beside)
+    controller = controller_of(arguments)
+    answer = ask(controller, "codes", body=json.dumps(body).encode())
+    _show_command(answer, arguments.url or _as_we_do(controller, arguments))
     return 0
+
+
+def _as_we_do(controller: Controller, arguments: argparse.Namespace) -> str:
+    """Return how we reach the controller, where the machine does so as well."""
+    if isinstance(controller, Remote):
+        return controller.url
+    return read_secret(controller.controller_address) if arguments.local else ""
 
 
 def _deed(arguments: argparse.Namespace) -> int:
@@ -103,15 +105,17 @@ def _deed(arguments: argparse.Namespace) -> int:
         "why": getattr(arguments, "why", ""),
         "choice": choice if isinstance(choice, str) else ",".join(choice),
     }
+    controller = controller_of(arguments)
     answer = ask(
-        places_of(arguments),
+        controller,
         f"machines/{quote(arguments.name, safe='')}/{arguments.deed}",
         body=json.dumps(body).encode(),
         missing=f"there is no machine {arguments.name!r}",
     )
     sys.stdout.write(f"{arguments.name}: {answer['said']}\n")
     if "code" in answer:
-        _show_command(answer, arguments.url)
+        known = controller.url if isinstance(controller, Remote) else ""
+        _show_command(answer, arguments.url or known)
     return 0
 
 
@@ -131,7 +135,7 @@ def _show_command(answer: dict[str, Any], url: str) -> None:
 
 def _audit(arguments: argparse.Namespace) -> int:
     query = urlencode({"limit": arguments.limit, "target": arguments.target})
-    entries = ask(places_of(arguments), f"audit?{query}")["entries"]
+    entries = ask(controller_of(arguments), f"audit?{query}")["entries"]
     if arguments.json:
         sys.stdout.write(json.dumps(entries, indent=2) + "\n")
     else:

@@ -1,7 +1,4 @@
-"""``jupyter-fleet machines`` and ``jupyter-fleet redetect``, on the Hub's machine.
-
-They ask the running controller, with the secret and the address in its data folder.
-"""
+"""``jupyter-fleet machines`` and ``jupyter-fleet redetect``."""
 
 from __future__ import annotations
 
@@ -9,18 +6,17 @@ import json
 import sys
 from urllib.parse import quote
 
-from fleet_hub.asking_controller import ask, who
+from fleet_hub.asking_controller import Controller, ask, who
 from fleet_hub.machine_prose import describe_machines
-from fleet_hub.places import Places
 
 
-def show_machines(places: Places, *, as_json: bool) -> int:
+def show_machines(controller: Controller, *, as_json: bool) -> int:
     """Print all machines; return the exit status.
 
     Raises:
         ConfigurationError: the controller cannot be asked.
     """
-    answer = ask(places, "machines")
+    answer = ask(controller, "machines")
     if as_json:
         # ASCII alone: a machine's word must not reach a terminal as it is.
         sys.stdout.write(json.dumps(answer, indent=2) + "\n")
@@ -29,7 +25,7 @@ def show_machines(places: Places, *, as_json: bool) -> int:
     return 0
 
 
-def redetect(places: Places, machine: str) -> int:
+def redetect(controller: Controller, machine: str) -> int:
     """Have *machine* look at itself again; return 0 if it was there to be asked.
 
     Raises:
@@ -37,7 +33,9 @@ def redetect(places: Places, machine: str) -> int:
     """
     path = f"machines/{quote(machine, safe='')}/redetect"
     body = json.dumps({"by": who()}).encode()
-    answer = ask(places, path, body=body, missing=f"there is no machine {machine!r}")
+    answer = ask(
+        controller, path, body=body, missing=f"there is no machine {machine!r}"
+    )
     if answer["asked"]:
         sys.stdout.write(f"{machine} was asked to look at itself again.\n")
         return 0

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from fleet_hub.accounts import Account, UsageDocument, as_csv
 from fleet_hub.asking_controller import ask_raw
-from fleet_hub.command_places import places_of
+from fleet_hub.command_places import controller_of
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.periods import PeriodError, moment, month
 from fleet_hub.terminal import Column, Style, table, width, wrapped
@@ -34,7 +34,7 @@ def show_usage(arguments: argparse.Namespace) -> int:
     since, until = _period(arguments)
     query = {"since": since, "until": until}
     asked = urlencode({name: at.isoformat() for name, at in query.items() if at})
-    told = ask_raw(places_of(arguments), f"usage?{asked}")
+    told = ask_raw(controller_of(arguments), f"usage?{asked}")
     document = UsageDocument.model_validate_json(told)
     if arguments.json:
         content = document.model_dump(mode="json", by_alias=True)

@@ -38,6 +38,8 @@ ROLES = {
     "visitor": "a user with whom alice shared her server",
     "user": "alice, whose workload it is",
     "keeper": "carol, who owns the machine",
+    "reader": "rita, whom a role of the Hub lets see all of the fleet",
+    "governor": "gwen, whom a role of the Hub lets administer the fleet",
     "admin": "an admin of the Hub",
     "spawner": "the Hub's own process",
     "agent": "the machine's agent",
@@ -46,7 +48,7 @@ ROLES = {
     "old-notebook": "the timeline token of a server of alice's that has ended",
     "view": "the token with which the Hub's page reads alice's waiting workload",
 }
-PERSONS = ("stranger", "visitor", "user", "keeper", "admin")
+PERSONS = ("stranger", "visitor", "user", "keeper", "reader", "governor", "admin")
 FORBIDDEN = ("outside", "server", "service")
 
 
@@ -72,9 +74,12 @@ def only(role: str, code: int = 200, other: int = 401) -> dict[str, int]:
     return everybody(other) | {role: code}
 
 
-ADMINS = {"stranger": 403, "visitor": 403, "user": 403, "keeper": 403}
+READERS = {"stranger": 403, "visitor": 403, "user": 403, "keeper": 403}
+ADMINS = READERS | {"reader": 403}
 WORKLOAD = {"stranger": 404, "visitor": 404, "keeper": 404}
 MACHINE = {"stranger": 404, "visitor": 404, "user": 404}
+DEED_IN_LINE = WORKLOAD | {"reader": 403}
+DEED = MACHINE | {"reader": 403}
 TABLE: list[tuple[str, str, dict[str, int]]] = [
     # for machines' agents, each for what it was told of alone
     ("GET", "agent/files/a/1/send", only("agent", 403)),
@@ -125,22 +130,31 @@ TABLE: list[tuple[str, str, dict[str, int]]] = [
     (
         "GET",
         "api/explain?profile=jupyter&user=alice",
-        persons(**ADMINS | {"user": 200}),
+        persons(**READERS | {"user": 200}),
     ),
-    ("GET", "api/explain?profile=jupyter&group=bio", persons(**ADMINS)),
+    ("GET", "api/explain?profile=jupyter&group=bio", persons(**READERS)),
     ("GET", "api/explain?workload=WAITING", persons(**WORKLOAD)),
     ("GET", "api/workloads/WAITING/explain", persons(**WORKLOAD)),
     ("GET", "api/workloads/WAITING/timeline", persons(**WORKLOAD)),
     ("GET", "api/workloads/w000/timeline", persons(404)),
     ("GET", "api/usage", persons()),
-    ("GET", "api/machines", persons(**ADMINS)),
-    ("GET", "api/queue", persons(**ADMINS)),
-    ("GET", "api/catalog", persons(**ADMINS)),
-    ("GET", "api/export", persons(**ADMINS)),
-    ("POST", "api/machines/box/redetect", persons(**MACHINE)),
-    ("POST", "api/machines/mine/redetect", persons(**WORKLOAD)),
+    ("GET", "api/machines", persons(**READERS)),
+    ("GET", "api/queue", persons(**READERS)),
+    ("GET", "api/catalog", persons(**READERS)),
+    ("GET", "api/export", persons(**READERS)),
+    ("POST", "api/machines/box/redetect", persons(**DEED)),
+    ("POST", "api/machines/mine/redetect", persons(**DEED_IN_LINE)),
     ("POST", "api/machines/nobox/redetect", persons(404)),
+    ("POST", "api/machines/box/drain", persons(**DEED)),
+    ("POST", "api/machines/box/resume", persons(**DEED | {"keeper": 409})),
+    ("POST", "api/machines/spare/lending", persons(**DEED)),
+    ("POST", "api/machines/spare/members", persons(**DEED)),
+    ("POST", "api/machines/spare/rotate", persons(**DEED)),
+    ("POST", "api/machines/spare/revoke", persons(**DEED)),
+    ("POST", "api/machines/spare/audience", persons(**ADMINS)),
     ("POST", "api/machines/spare/lost", persons(**ADMINS)),
+    ("POST", "api/codes", persons(201, **ADMINS)),
+    ("GET", "api/audit", persons(**READERS)),
     # pages
     ("GET", "", page()),
     ("GET", "?format=csv", page()),
@@ -148,40 +162,44 @@ TABLE: list[tuple[str, str, dict[str, int]]] = [
     ("GET", "workloads/WAITING/why", page(**WORKLOAD)),
     ("GET", "why?profile=jupyter", page()),
     ("GET", "why?profile=no-such", page(404)),
-    ("GET", "catalog", page(**ADMINS)),
+    ("GET", "catalog", page(**READERS)),
     ("GET", "machines", page()),
     ("GET", "machines?format=csv", page()),
     ("GET", "machines/box", page(**MACHINE)),
     ("GET", "machines/nobox", page(404)),
     ("GET", "usage", page()),
-    ("GET", "line", page(**ADMINS)),
-    ("GET", "line?format=csv", page(**ADMINS)),
-    ("GET", "decisions", page(**ADMINS)),
-    ("GET", "decisions?format=json", page(**ADMINS)),
-    ("GET", "holds", page(**ADMINS)),
-    ("GET", "holds?format=json", page(**ADMINS)),
-    ("GET", "profiles", page(**ADMINS)),
-    ("GET", "audit", page(**ADMINS)),
-    ("GET", "audit?format=csv", page(**ADMINS)),
+    ("GET", "line", page(**READERS)),
+    ("GET", "line?format=csv", page(**READERS)),
+    ("GET", "decisions", page(**READERS)),
+    ("GET", "decisions?format=json", page(**READERS)),
+    ("GET", "holds", page(**READERS)),
+    ("GET", "holds?format=json", page(**READERS)),
+    ("GET", "profiles", page(**READERS)),
+    ("GET", "audit", page(**READERS)),
+    ("GET", "audit?format=csv", page(**READERS)),
     # deeds of the pages
     ("POST", "machines", persons(**ADMINS)),
-    ("POST", "machines/box/redetect", persons(303, **MACHINE)),
-    ("POST", "machines/mine/redetect", persons(303, **WORKLOAD)),
-    ("POST", "machines/box/drain", persons(303, **MACHINE)),
+    ("POST", "machines/box/redetect", persons(303, **DEED)),
+    ("POST", "machines/mine/redetect", persons(303, **DEED_IN_LINE)),
+    ("POST", "machines/box/drain", persons(303, **DEED)),
     # The keeper's turn is before the admin's, who drains it for the keeper as well.
-    ("POST", "machines/box/resume", persons(303, **MACHINE | {"keeper": 409})),
-    ("POST", "machines/spare/lending", persons(303, **MACHINE)),
-    ("POST", "machines/spare/members", persons(303, **MACHINE)),
-    ("POST", "machines/spare/audience", persons(303, **MACHINE | {"keeper": 403})),
-    ("POST", "machines/spare/lost", persons(303, **MACHINE | {"keeper": 403})),
-    ("POST", "machines/spare/rotate", persons(200, **MACHINE)),
-    ("POST", "machines/spare/revoke", persons(303, **MACHINE)),
+    ("POST", "machines/box/resume", persons(303, **DEED | {"keeper": 409})),
+    ("POST", "machines/spare/lending", persons(303, **DEED)),
+    ("POST", "machines/spare/members", persons(303, **DEED)),
+    ("POST", "machines/spare/audience", persons(303, **DEED | {"keeper": 403})),
+    ("POST", "machines/spare/lost", persons(303, **DEED | {"keeper": 403})),
+    ("POST", "machines/spare/rotate", persons(200, **DEED)),
+    ("POST", "machines/spare/revoke", persons(303, **DEED)),
     # Last, because for those who may they end the workload.
-    ("POST", "workloads/RUNNING/leave", persons(409, **WORKLOAD)),
+    ("POST", "workloads/RUNNING/leave", persons(409, **DEED_IN_LINE)),
     ("POST", "workloads/WAITING/move", persons(303, **ADMINS)),
     ("POST", "workloads/RUNNING/move", persons(409, **ADMINS)),
-    ("POST", "workloads/WAITING/leave", persons(303, **WORKLOAD)),
-    ("POST", "api/workloads/NEXT/leave", persons(**WORKLOAD)),
+    ("POST", "api/workloads/WAITING/move", persons(**ADMINS)),
+    ("POST", "api/workloads/RUNNING/move", persons(409, **ADMINS)),
+    ("POST", "internal/workloads/WAITING/move", only("spawner")),
+    ("POST", "internal/workloads/RUNNING/move", only("spawner", 409)),
+    ("POST", "workloads/WAITING/leave", persons(303, **DEED_IN_LINE)),
+    ("POST", "api/workloads/NEXT/leave", persons(**DEED_IN_LINE)),
 ]
 BODIES: dict[str, Any] = {
     "internal/codes": {"name": "new", "owner": "alice"},
@@ -193,6 +211,14 @@ BODIES: dict[str, Any] = {
     "internal/machines/spare/lending": {"choice": "member"},
     "internal/machines/spare/members": {"choice": "bob,@bio"},
     "machines/spare/members": b"choice=bob",
+    "api/machines/spare/audience": {"choice": "member"},
+    "api/machines/spare/lending": {"choice": "member"},
+    "api/machines/spare/members": {"choice": "bob,@bio"},
+    "api/codes": {"name": "another", "owner": "alice"},
+    "api/workloads/WAITING/move": {"place": "last", "why": "a course"},
+    "api/workloads/RUNNING/move": {"place": "first"},
+    "internal/workloads/WAITING/move": {"place": "usual", "by": "ops"},
+    "internal/workloads/RUNNING/move": {"place": "usual"},
     "workloads/WAITING/move": b"place=first&why=a+course",
     "workloads/RUNNING/move": b"place=first",
     "machines/spare/audience": b"choice=member",
@@ -218,6 +244,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
             hub.add_user(name)
         hub.add_user("root", admin=True)
         hub.add_user("eve", access=False)
+        hub.add_user("rita", scopes=["custom:fleet:read"])
+        hub.add_user("gwen", scopes=["custom:fleet:admin", "custom:fleet:read"])
         hub.add_user("vera")
         hub.users["hub-token-of-vera"]["scopes"].append("access:servers!server=alice/")
         hub.users["token-of-alices-server"] = {
@@ -276,6 +304,8 @@ class Scene:
             "visitor": "token hub-token-of-vera",
             "user": "token hub-token-of-alice",
             "keeper": "token hub-token-of-carol",
+            "reader": "token hub-token-of-rita",
+            "governor": "token hub-token-of-gwen",
             "admin": "token hub-token-of-root",
             "spawner": "Bearer spawner-secret-of-the-test",
             "agent": f"Bearer {new}",
@@ -319,7 +349,7 @@ class Scene:
 def expected(method: str, path: str, role: str, code: int) -> int:
     """Return *code*, or what comes before: the proof against other sites' pages."""
     handled = path.startswith(
-        ("api/workloads", "api/machines", "machines", "workloads")
+        ("api/workloads", "api/machines", "api/codes", "machines", "workloads")
     )
     if method == "POST" and role == "anonymous" and handled:
         return 403

@@ -102,6 +102,7 @@ WALK = (
     "api/queue",
     "api/export",
     "api/catalog",
+    "api/audit",
     "api/explain?profile=jupyter&class=small",
     "api/explain?profile=old",
     "api/explain?workload=WORKLOAD",

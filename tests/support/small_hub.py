@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,16 +62,23 @@ class SmallHub:
             await self.server.close_all_connections()
             self.server = None
 
-    def add_user(self, name: str, *, admin: bool = False, access: bool = True) -> str:
-        """Return a token of a user."""
+    def add_user(
+        self,
+        name: str,
+        *,
+        admin: bool = False,
+        access: bool = True,
+        scopes: Sequence[str] = (),
+    ) -> str:
+        """Return a token of a user, who holds these *scopes* beside."""
         token = f"hub-token-of-{name}"
-        scopes = ["access:services!service=fleet"] if access else []
+        held = ["access:services!service=fleet"] if access else []
         self.users[token] = {
             "kind": "user",
             "name": name,
             "admin": admin,
             "groups": [],
-            "scopes": scopes,
+            "scopes": [*held, *scopes],
         }
         return token
 

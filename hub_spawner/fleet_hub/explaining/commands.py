@@ -6,11 +6,11 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
 
 from fleet_contracts.language import speaking
-from fleet_hub.command_places import add_data_dir, places_of
+from fleet_hub.command_places import add_controller, controller_of
 from fleet_hub.errors import ConfigurationError
 
 
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
     from fleet_hub.explaining.document import Question
     from fleet_hub.explaining.view import View
+
+
+_PLACES: Final = {
+    "first": "first in the line, within the quotas",
+    "usual": "in the line by priority, fair share and age",
+    "last": "last in the line",
+}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,6 +68,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     queue = commands.add_parser("queue", help="show who waits, in which order, and why")
     _add_common(queue)
     queue.set_defaults(command=_queue)
+    _add_move(queue)
     export = commands.add_parser(
         "export",
         help="write the whole state as JSON, without refs and tokens",
@@ -74,8 +82,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="the file to write (default: standard output)",
     )
-    add_data_dir(export)
+    add_controller(export)
     export.set_defaults(command=_export)
+
+
+def _add_move(queue: argparse.ArgumentParser) -> None:
+    actions = queue.add_subparsers(metavar="ACTION")
+    move = actions.add_parser("move", help="give somebody another place in the line")
+    move.add_argument("workload", help="a workload, such as queue shows")
+    move.add_argument(
+        "place",
+        choices=_PLACES,
+        help="before everybody else, by priority, fair share and age, or behind",
+    )
+    move.add_argument("--why", default="", help="a reason, for the audit log")
+    add_controller(move)
+    move.set_defaults(command=_move)
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:
@@ -86,7 +108,7 @@ def _add_common(command: argparse.ArgumentParser) -> None:
         help="answer from an exported state instead of the running controller",
     )
     command.add_argument("--json", action="store_true", help="print JSON, for programs")
-    add_data_dir(command)
+    add_controller(command)
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -129,6 +151,21 @@ def _queue(arguments: argparse.Namespace) -> int:
     else:
         found = LineDocument.model_validate_json(_ask(arguments, "queue"))
     _print(found, describe_line(found, Style.of()), as_json=arguments.json)
+    return 0
+
+
+def _move(arguments: argparse.Namespace) -> int:
+    from fleet_hub.asking_controller import ask, who  # noqa: PLC0415 - for this alone
+
+    body = {"place": arguments.place, "why": arguments.why, "by": who()}
+    answer = ask(
+        controller_of(arguments),
+        f"workloads/{quote(arguments.workload, safe='')}/move",
+        body=json.dumps(body).encode(),
+        missing=f"there is no workload {arguments.workload!r}",
+    )
+    said = _PLACES[answer["place"]]
+    sys.stdout.write(f"{answer['workload']}: {said}\n")
     return 0
 
 
@@ -203,7 +240,7 @@ def _view(path: Path) -> View:
 def _ask(arguments: argparse.Namespace, path: str) -> bytes:
     from fleet_hub.asking_controller import ask_raw  # noqa: PLC0415 - for this alone
 
-    return ask_raw(places_of(arguments), path)
+    return ask_raw(controller_of(arguments), path)
 
 
 def _print(document: BaseModel, prose: str, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""A page for the Hub's admins."""
+"""A page of the whole fleet."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fleet_hub.service.listings import ListingPage
 
 
 class AdminPage(ListingPage):
-    """A page for the Hub's admins alone."""
+    """A page for whoever may see all of the fleet."""
 
     @override
     async def prepare(self) -> None:
         """Find out who asks, and end everybody else's request."""
         await super().prepare()
         if not self._finished:
-            self.require_admin()
+            self.require_sight()
             # What is said there is said of everybody.
             speak_of_another(is_another=True)

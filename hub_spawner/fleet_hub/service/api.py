@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing_extensions import override
 
 from fleet_contracts.catalog import public_view
-from fleet_hub.controller import governing, stopping
+from fleet_hub.controller import stopping
 from fleet_hub.service.base import NoXsrf
 from fleet_hub.service.machine_document import fleet_document
 from fleet_hub.service.people import PersonHandler
@@ -46,43 +46,17 @@ class WorkloadLeaveHandler(PersonHandler):
     @override
     def post(self, workload: str) -> None:
         """Leave; idempotent."""
-        record = self.seen(workload)
-        by = self.actor_of(record)
+        record = self.acted_on(workload)
+        by = self.visitor.actor_of(record)
         stopping.leave(self.core, record, actor=by.role.value, by=by)
         self.answer({"workload": workload, "left": True})
 
 
-class AdminHandler(PersonHandler):
-    """For the Hub's admins."""
-
-
-class MachinesHandler(AdminHandler):
+class MachinesHandler(PersonHandler):
     """All machines, with what they run that nobody here issued."""
 
     @override
     def get(self) -> None:
         """Answer with each machine's record and state."""
-        self.require_admin()
+        self.require_sight()
         self.answer(fleet_document(self.core))
-
-
-class MachineLostHandler(AdminHandler):
-    """An admin's word that nothing runs on a machine any more."""
-
-    @override
-    def post(self, machine: str) -> None:
-        """Give everything back that the machine held."""
-        self.require_admin()
-        governing.declare_lost(self.core, self.actor(), machine)
-        self.answer({"machine": machine, "lost": True})
-
-
-class MachineRedetectHandler(PersonHandler):
-    """A request that a machine looks at itself again, now."""
-
-    @override
-    def post(self, machine: str) -> None:
-        """Ask the machine; its answer comes as a change of its capabilities."""
-        record = self.seen_machine(machine)
-        asked = governing.look_again(self.core, self.actor(record), record.name)
-        self.answer({"machine": machine, "asked": asked})

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from math import ceil
 from pathlib import Path
 from typing import Final, Never
 from urllib.parse import urlsplit
@@ -69,7 +70,6 @@ from fleet_hub.service_settings import settings_told
 log = structlog.get_logger()
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-_IDENTITY_CACHE_SECONDS: Final = 30
 _BIND_SECONDS: Final = 3.0
 _BIND_POLL_SECONDS: Final = 0.05
 _RESOLVE_AGAIN_SECONDS: Final = 60.0
@@ -198,6 +198,15 @@ class FleetService(Application):
         help="""
         Further names or addresses of the Hub and its proxy.  No machine may claim
         one: notebook traffic must not be led there.
+        """,
+    ).tag(config=True)
+
+    identity_seconds = Float(
+        30.0,
+        min=1,
+        help="""
+        How long the Hub's word on who somebody is, and on what they may do, is
+        believed: so long a role that was taken away, or a revoked token, still works.
         """,
     ).tag(config=True)
 
@@ -349,7 +358,10 @@ class FleetService(Application):
             public_url=self.public_url,
             users_may_enrol=self.users_may_enrol,
             hub_auth=HubOAuth(
-                base_url=prefix, api_url=api_url, cache_max_age=_IDENTITY_CACHE_SECONDS
+                base_url=prefix,
+                api_url=api_url,
+                # Whole seconds, and never 0, by which it would mean for ever.
+                cache_max_age=ceil(self.identity_seconds),
             ),
             spawner_secret=secret_of(places.spawner_secret),
             view_tokens=ViewTokens(

@@ -14,8 +14,8 @@ from fleet_hub.audit_words import told
 from fleet_hub.controller import enrolling
 from fleet_hub.controller.audit import LONGEST_WHY
 from fleet_hub.controller.audit_entry import Actor, ActorRole
-from fleet_hub.service.base import SpawnerHandler
-from fleet_hub.service.deeds import DEEDS, LONGEST_CHOICE
+from fleet_hub.service.base import FleetHandler, SpawnerHandler
+from fleet_hub.service.deeds import DEEDS, LONGEST_CHOICE, Outcome
 from fleet_hub.service.machine_document import fleet_document
 
 
@@ -49,6 +49,44 @@ class DeedRequest(Message):
     why: Annotated[str, Field(max_length=LONGEST_WHY)] = ""
 
 
+class TellsCodes(FleetHandler):
+    """Answers with what came of a deed, and with codes."""
+
+    def tell_code(self, code: str) -> None:
+        """Finish with a new code, and where the machine uses it."""
+        self.set_status(201)
+        self.answer(self._told(code))
+
+    def tell_outcome(self, machine: str, outcome: Outcome) -> None:
+        """Finish with what came of a deed."""
+        answer = {"machine": machine, "asked": outcome.asked, "said": outcome.said}
+        if outcome.code is not None:
+            answer |= self._told(outcome.code)
+        self.answer(answer)
+
+    def _told(self, code: str) -> dict[str, Any]:
+        return {
+            "code": code,
+            "seconds": self.core.settings.code_seconds,
+            "url": self.context.public_url,
+        }
+
+
+class TellsAudit(FleetHandler):
+    """Answers with the audit log."""
+
+    def tell_audit(self) -> None:
+        """Finish with the page of it that the query asks for, newest first."""
+        limit = int(self.number("limit", 100))
+        before = int(self.number("before", 0))
+        entries = self.core.store.audit(
+            before=before if before > 0 else None,
+            limit=min(max(limit, 1), MOST_ENTRIES),
+            target=self.get_query_argument("target", ""),
+        )
+        self.answer({"entries": [told(item) for item in entries]})
+
+
 class MachinesHandler(SpawnerHandler):
     """The machines, and the enrolment of the local one."""
 
@@ -72,7 +110,7 @@ class MachinesHandler(SpawnerHandler):
         self.answer({"machine": request.name, "token": token})
 
 
-class CodesHandler(SpawnerHandler):
+class CodesHandler(SpawnerHandler, TellsCodes):
     """Codes with which machines join."""
 
     @override
@@ -81,59 +119,38 @@ class CodesHandler(SpawnerHandler):
         request = self.body(CodeRequest)
         code = enrolling.make_code(
             self.core,
-            _actor(request.by),
+            terminal(request.by),
             name=request.name,
             owner=request.owner,
             local=request.local,
             provider=request.provider,
         )
-        self.set_status(201)
-        self.answer(self._told(code))
-
-    def _told(self, code: str) -> dict[str, Any]:
-        return {
-            "code": code,
-            "seconds": self.core.settings.code_seconds,
-            "url": self.context.public_url,
-        }
+        self.tell_code(code)
 
 
-class MachineDeedHandler(CodesHandler):
+class MachineDeedHandler(SpawnerHandler, TellsCodes):
     """One deed, from a terminal of the Hub's own machine."""
 
     @override
-    def post(self, machine: str, deed: str) -> None:  # type: ignore[override] # another path
+    def post(self, machine: str, deed: str) -> None:
         """Do it."""
         if machine not in self.core.model.machines:
             raise HTTPError(404, reason=mark("There is no such machine"))
         request = self.body(DeedRequest) if self.request.body else DeedRequest()
-        outcome = DEEDS[deed].run(
-            self.core,
-            Actor(name=request.by, role=ActorRole.TERMINAL, why=request.why),
-            machine,
-            request.choice,
-        )
-        answer = {"machine": machine, "asked": outcome.asked, "said": outcome.said}
-        if outcome.code is not None:
-            answer |= self._told(outcome.code)
-        self.answer(answer)
+        actor = terminal(request.by, request.why)
+        outcome = DEEDS[deed].run(self.core, actor, machine, request.choice)
+        self.tell_outcome(machine, outcome)
 
 
-class AuditHandler(SpawnerHandler):
+class AuditHandler(SpawnerHandler, TellsAudit):
     """The audit log, newest first."""
 
     @override
     def get(self) -> None:
         """Answer with a page of it."""
-        limit = int(self.number("limit", 100))
-        before = int(self.number("before", 0))
-        entries = self.core.store.audit(
-            before=before if before > 0 else None,
-            limit=min(max(limit, 1), MOST_ENTRIES),
-            target=self.get_query_argument("target", ""),
-        )
-        self.answer({"entries": [told(item) for item in entries]})
+        self.tell_audit()
 
 
-def _actor(name: str) -> Actor:
-    return Actor(name=name, role=ActorRole.TERMINAL)
+def terminal(name: str, why: str = "") -> Actor:
+    """Return whoever sits at a terminal as the audit log knows them."""
+    return Actor(name=name, role=ActorRole.TERMINAL, why=why)

@@ -42,7 +42,7 @@ class EnrolmentPages(PageHandler):
 
 
 class MachinesHandler(EnrolmentPages, ListingPage):
-    """All machines for an admin, a person's own machines for everybody else."""
+    """All machines for whoever sees all, a person's own machines for everybody else."""
 
     @override
     def get(self) -> None:
@@ -73,7 +73,7 @@ class MachinesHandler(EnrolmentPages, ListingPage):
             raise HTTPError(403, reason=mark("Only admins enrol machines here"))
         name = self.form_text("name")
         owner = self.form_text("owner") if self.visitor.admin else ""
-        actor = self.actor()
+        actor = self.visitor.actor()
         code = enrolling.make_code(
             self.core, actor, name=name, owner=owner or self.visitor.name
         )
@@ -116,7 +116,7 @@ class MachineHandler(PageHandler):
             machine=machine_view(self.core, record, self.visitor),
             said=translated(SAID.get(self.get_query_argument("did", ""), "")),
             relations=RELATIONS,
-            is_owner=record.owner == self.visitor.name,
+            may_act=self.visitor.may_govern(record),
             xsrf_form_html=self.xsrf_form_html(),
         )
 
@@ -127,12 +127,12 @@ class DeedHandler(EnrolmentPages):
     @override
     def post(self, machine: str, deed: str) -> None:
         """Do it, and show what became of it."""
-        record = self.seen_machine(machine)
+        record = self.governed(machine)
         if DEEDS[deed].needs_admin:
             self.require_admin()
         outcome = DEEDS[deed].run(
             self.core,
-            self.actor(record, self.form_text("why", LONGEST_WHY)),
+            self.visitor.actor(record, self.form_text("why", LONGEST_WHY)),
             record.name,
             self.form_text("choice", LONGEST_CHOICE),
         )

@@ -39,7 +39,7 @@ from fleet_hub.service.machine_sections import (
     sections_of,
     usage_of,
 )
-from fleet_hub.service.people import Visitor
+from fleet_hub.service.visitors import Visitor
 
 
 _MOST_DEVICES: Final = 8

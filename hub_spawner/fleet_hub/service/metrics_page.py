@@ -9,13 +9,15 @@ from tornado.web import HTTPError
 from typing_extensions import override
 
 from fleet_hub.service.people import PersonHandler
+from fleet_hub.service.visitors import visitor_of
 
 
 SCOPE: Final = "read:metrics"
 
 
 class MetricsHandler(PersonHandler):
-    """Needs a Hub token with ``read:metrics``, of a person or a service, or an admin.
+    """Needs a Hub token with ``read:metrics``, of a person or a service, or a log-in
+    of somebody who sees all of the fleet.
 
     The Hub's setting that opens its own metrics to everybody opens these too.
     """
@@ -37,7 +39,7 @@ class MetricsHandler(PersonHandler):
             may = model is not None and SCOPE in model.get("scopes", ())
         else:
             model = await self._identify()
-            may = model is not None and bool(model.get("admin"))
+            may = model is not None and visitor_of(model).sees_all
         if not may:
             raise HTTPError(403, reason=f"Access to metrics requires scope {SCOPE}")
 

@@ -29,7 +29,8 @@ from fleet_hub.controller.timelines import timeline_of
 from fleet_hub.pages import TEMPLATES, words
 from fleet_hub.pages.told import tell
 from fleet_hub.service.base import FleetHandler
-from fleet_hub.service.people import PersonHandler, Visitor
+from fleet_hub.service.people import FOR_ADMINS, PersonHandler
+from fleet_hub.service.visitors import Visitor
 
 
 _TEMPLATES: Final = Environment(
@@ -47,7 +48,7 @@ _FOR_ALL: Final = (
     ("machines", mark("Machines")),
     ("usage", mark("Usage")),
 )
-_FOR_ADMINS: Final = (
+_FOR_READERS: Final = (
     ("line", mark("Line")),
     ("holds", mark("Holds")),
     ("profiles", mark("Profiles")),
@@ -114,14 +115,19 @@ class PageHandler(PersonHandler):
             message = translated(detail) if detail else sentence(error.explanation)
         elif not isinstance(error, HTTPError):
             message = say("Something went wrong here. Nothing was changed; try again.")
-        self.render_page("error.html", status=self.get_status(), message=message)
+        self.render_page(
+            "error.html",
+            status=self.get_status(),
+            message=message,
+            comes_with_login=self._reason == FOR_ADMINS and not self.shows_token,
+        )
 
 
 def _tabs(visitor: Visitor | None) -> list[tuple[str, str]]:
     """Return the pages that a visitor is led to, by path."""
     if visitor is None:
         return []
-    led = [*_FOR_ALL, *(_FOR_ADMINS if visitor.admin else ())]
+    led = [*_FOR_ALL, *(_FOR_READERS if visitor.sees_all else ())]
     return [(path, translated(name)) for path, name in led]
 
 
@@ -144,6 +150,7 @@ class WorkloadHandler(PageHandler):
             document=timeline.model_dump(mode="json", by_alias=True, exclude_none=True),
             record=record,
             is_own=is_own,
+            may_act=self.visitor.may_act_on(record),
             catalogue=words.catalogue(language()),
             is_ready=record.state is State.READY,
             server_url=self.server_url(record),
@@ -159,8 +166,8 @@ class LeaveHandler(PageHandler):
     @override
     def post(self, workload: str) -> None:
         """Leave, and show what became of it."""
-        record = self.seen(workload)
-        by = self.actor_of(record, self.form_text("why", LONGEST_WHY))
+        record = self.acted_on(workload)
+        by = self.visitor.actor_of(record, self.form_text("why", LONGEST_WHY))
         stopping.leave(self.core, record, actor=by.role.value, by=by)
         url = f"{self.context.prefix}workloads/{workload}"
         self.redirect(url, status=HTTPStatus.SEE_OTHER)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from jupyterhub.services.auth import (
@@ -15,26 +14,16 @@ from tornado.web import HTTPError
 from typing_extensions import override
 
 from fleet_contracts.language import mark
-from fleet_hub.controller.audit_entry import Actor, ActorRole
 from fleet_hub.controller.records import MachineRecord, Workload
 from fleet_hub.service.base import FleetHandler
+from fleet_hub.service.visitors import Visitor, visitor_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor:
-    """Somebody the Hub knows."""
-
-    name: str
-    admin: bool = False
-    groups: tuple[str, ...] = ()
-
-    def may_see(self, record: Workload) -> bool:
-        """Whether *record* is theirs, or they are an admin."""
-        return self.admin or (bool(self.name) and record.principal.name == self.name)
-
-    def may_see_machine(self, record: MachineRecord) -> bool:
-        """Whether *record* is their machine, or they are an admin."""
-        return self.admin or (bool(self.name) and record.owner == self.name)
+FOR_ADMINS: Final = mark("This is for admins")
+ONLY_LOOKS: Final = mark(
+    "You may see all of the fleet, and act on what is yours alone. Ask an admin of the "
+    "fleet to do this"
+)
 
 
 class PersonHandler(HubOAuthenticated, FleetHandler):
@@ -56,8 +45,13 @@ class PersonHandler(HubOAuthenticated, FleetHandler):
     @override
     def check_xsrf_cookie(self) -> None:
         """A header that no other site's page can send needs no second proof."""
-        if "Authorization" not in self.request.headers:
+        if not self.shows_token:
             super().check_xsrf_cookie()
+
+    @property
+    def shows_token(self) -> bool:
+        """Whether the request says by itself who asks, and no cookie does."""
+        return "Authorization" in self.request.headers
 
     @override
     async def prepare(self) -> None:
@@ -71,14 +65,10 @@ class PersonHandler(HubOAuthenticated, FleetHandler):
             raise HTTPError(401, reason=mark("Log in to JupyterHub first"))
         if model.get("kind", "user") != "user":
             raise HTTPError(403, reason=mark("This is for people"))
-        self.visitor = Visitor(
-            name=model["name"],
-            admin=bool(model.get("admin")),
-            groups=tuple(map(str, model.get("groups") or ())),
-        )
+        self.visitor = visitor_of(model, by_token=self.shows_token)
 
     async def _identify(self) -> dict[str, Any] | None:
-        if "Authorization" in self.request.headers:
+        if self.shows_token:
             # No cookie beside it: a wrong token is nobody.
             token = self.hub_auth.get_token(self, in_cookie=False)
             model = (
@@ -122,31 +112,46 @@ class PersonHandler(HubOAuthenticated, FleetHandler):
             )
         return record
 
-    def actor(self, record: MachineRecord | None = None, why: str = "") -> Actor:
-        """Return the visitor as the audit log knows them, of this machine if any.
+    def acted_on(self, workload: str) -> Workload:
+        """Return a workload that the visitor may act on.
 
-        *why* is the reason that they gave.
+        Raises:
+            HTTPError: as ``seen``, and 403 where they may only see it.
         """
-        name = self.visitor.name
-        if record is not None and record.owner == name and not self.visitor.admin:
-            return Actor(name=name, role=ActorRole.OWNER, why=why)
-        role = ActorRole.ADMIN if self.visitor.admin else ActorRole.USER
-        return Actor(name=name, role=role, why=why)
+        record = self.seen(workload)
+        if not self.visitor.may_act_on(record):
+            raise HTTPError(403, reason=ONLY_LOOKS)
+        return record
 
-    def actor_of(self, record: Workload, why: str = "") -> Actor:
-        """Return the visitor as the audit log knows them, of this workload."""
-        own = record.principal.name == self.visitor.name
-        role = ActorRole.USER if own else ActorRole.ADMIN
-        return Actor(name=self.visitor.name, role=role, why=why)
+    def governed(self, machine: str) -> MachineRecord:
+        """Return a machine that the visitor may act on.
+
+        Raises:
+            HTTPError: as ``seen_machine``, and 403 where they may only see it.
+        """
+        record = self.seen_machine(machine)
+        if not self.visitor.may_govern(record):
+            raise HTTPError(403, reason=ONLY_LOOKS)
+        return record
+
+    def require_sight(self) -> None:
+        """End the request of whoever may not see all of the fleet.
+
+        Raises:
+            HTTPError: 403.
+        """
+        if not self.visitor.sees_all:
+            raise HTTPError(403, reason=FOR_ADMINS)
 
     def require_admin(self) -> None:
-        """End the request of anybody else.
+        """End the request of anybody but admins.
 
         Raises:
             HTTPError: 403.
         """
         if not self.visitor.admin:
-            raise HTTPError(403, reason=mark("This is for admins"))
+            reason = ONLY_LOOKS if self.visitor.reader else FOR_ADMINS
+            raise HTTPError(403, reason=reason)
 
     def server_url(self, record: Workload) -> str:
         """Return where the Hub's proxy serves *record*."""

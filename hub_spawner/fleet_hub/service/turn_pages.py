@@ -100,12 +100,13 @@ class MoveHandler(AdminPage):
     @override
     def post(self, workload: str) -> None:
         """Move, and show the line."""
+        self.require_admin()
         record = self.seen(workload)
         try:
             place = Place(self.form_text("place"))
         except ValueError:
             raise HTTPError(400, reason="place is none of the line") from None
-        by = self.actor(why=self.form_text("why", LONGEST_WHY))
+        by = self.visitor.actor(why=self.form_text("why", LONGEST_WHY))
         moving.move(self.core, record, place, by=by)
         self.redirect(f"{self.context.prefix}line", status=HTTPStatus.SEE_OTHER)
 

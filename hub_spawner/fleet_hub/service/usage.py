@@ -62,21 +62,21 @@ class UsageForOperator(SpawnerHandler, TellsUsage):
 
 
 class UsageForPerson(PersonHandler, TellsUsage):
-    """The visitor's own accounts; everybody's for admins."""
+    """The visitor's own accounts; everybody's for who sees all."""
 
     @override
     def get(self) -> None:
         """Answer."""
-        self.tell(None if self.visitor.admin else self.visitor.name)
+        self.tell(None if self.visitor.sees_all else self.visitor.name)
 
 
 class UsagePage(PageHandler, TellsUsage):
-    """The visitor's own use of the fleet; everybody's for admins."""
+    """The visitor's own use of the fleet; everybody's for who sees all."""
 
     @override
     def get(self) -> None:
         """Show a period; it needs no script."""
-        document = self.accounts(None if self.visitor.admin else self.visitor.name)
+        document = self.accounts(None if self.visitor.sees_all else self.visitor.name)
         self.render_page(
             "usage.html",
             document=document,
