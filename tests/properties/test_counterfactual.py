@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 import hypothesis.strategies as st
@@ -23,13 +24,16 @@ from scheduling_builders import (
 from fleet_contracts.amounts import parse_bytes, parse_cores
 from fleet_contracts.catalog import ResourceClass
 from fleet_contracts.changes import Change, ChangeKind
+from fleet_contracts.reasons import FACTS
 from fleet_contracts.workloads import DriverName
 from fleet_hub.scheduling.inspection import Inspection, inspect_request
+from fleet_hub.scheduling.nearness import HOPELESS
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.snapshot import MachineState, Snapshot, Waiting
 
 
 OTHER = a_class("other", cpu_milli=5000, limit_seconds=1000)
+LARGE = a_class("large", cpu_milli=16_000, memory_bytes=16 * GIB, limit_seconds=5000)
 SIZES = st.sampled_from([24, 40, 80])
 
 
@@ -95,7 +99,7 @@ def inspected(snapshot: Snapshot) -> Inspection:
 def a_fleet(asked: ResourceClass, *parts: Any) -> Snapshot:
     """Return the fleet whose catalog has this class and one of other people's."""
     fleet, waiting = parts
-    catalog = a_catalog(classes=(asked, OTHER))
+    catalog = a_catalog(classes=(asked, OTHER, LARGE))
     return a_snapshot(catalog=catalog, machines=tuple(fleet), waiting=tuple(waiting))
 
 
@@ -119,8 +123,10 @@ def changed(asked: ResourceClass, change: Change) -> ResourceClass:
 
 def others_wait(draw: st.DrawFn) -> list[Waiting]:
     """Return a line of somebody else's."""
-    count = draw(st.integers(0, 2))
-    return [a_waiting(f"w{number}", class_name="other") for number in range(count)]
+    names = draw(st.lists(st.sampled_from(["other", "large"]), max_size=3))
+    return [
+        a_waiting(f"w{number}", class_name=name) for number, name in enumerate(names)
+    ]
 
 
 @st.composite
@@ -145,3 +151,39 @@ def test_a_change_that_is_told_brings_what_it_says(
         if change.free_now:
             assert after.verdict.startable
         assert after.verdict.choosable
+
+
+FIELDS: dict[ChangeKind, tuple[str, int]] = {
+    ChangeKind.DEVICE_MEMORY: ("device_memory_bytes", GIB // 4),
+    ChangeKind.MEMORY: ("memory_bytes", GIB // 4),
+    ChangeKind.DISK: ("disk_bytes", GIB // 4),
+    ChangeKind.CPU: ("cpu_milli", 100),
+    ChangeKind.DEVICES: ("devices", 1),
+}
+"""What can be less, and how fine it is told."""
+
+
+@settings(max_examples=150)
+@given(ASKED, fleets())
+def test_the_smallest_change_of_each_amount_is_told_and_none_is_missed(
+    asked: ResourceClass, parts: tuple[list[MachineState], list[Waiting]]
+) -> None:
+    """Every amount is tried here, whatever any machine has or names as its reason."""
+    found = inspected(a_fleet(asked, *parts))
+    if found.verdict.startable:
+        assert found.changes == ()
+        return
+    told = {change.kind: changed(asked, change) for change in found.changes}
+    is_hopeless = all(FACTS[reason].kind in HOPELESS for reason in found.counts)
+    for kind, (field, step) in FIELDS.items():
+        requested = getattr(asked, field) or 0
+
+        def helps(steps: int, field: str = field, step: int = step) -> bool:
+            instead = asked.model_copy(update={field: steps * step})
+            after = inspected(a_fleet(instead, *parts)).verdict
+            return after.choosable if is_hopeless else after.startable
+
+        lower = range(-(-requested // step) - 1, 0, -1)
+        first = bisect_left(lower, 1, key=lambda steps: int(helps(steps)))
+        most = lower[first] * step if first < len(lower) else None
+        assert most == (getattr(told[kind], field) if kind in told else None), kind

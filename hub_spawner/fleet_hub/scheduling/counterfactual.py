@@ -24,19 +24,36 @@ from fleet_hub.scheduling.prospects import (
     would_start,
 )
 from fleet_hub.scheduling.relaxations import STEPS, Step, written
+from fleet_hub.scheduling.vectors import Vector
 from fleet_hub.scheduling.waiter import Waiter
 
 
+_OF_DEVICES: Final = frozenset(
+    {
+        Reason.GPU_COUNT_TOO_SMALL,
+        Reason.VRAM_TOO_SMALL,
+        Reason.COMPUTE_CAPABILITY_TOO_LOW,
+        Reason.DEVICE_MODEL_MISMATCH,
+        Reason.UNHEALTHY,
+        Reason.CAPABILITIES_UNKNOWN,
+        Reason.GPU_BUSY,
+        Reason.BEHIND,
+    }
+)
+"""A machine names what too few of its devices have: another of the class's wishes, or
+one device less, may leave enough of them."""
 _NAMED_BY: Final[Mapping[ChangeKind, frozenset[Reason]]] = {
-    ChangeKind.DEVICE_MEMORY: frozenset({Reason.VRAM_TOO_SMALL, Reason.GPU_BUSY}),
-    ChangeKind.DEVICES: frozenset({Reason.GPU_COUNT_TOO_SMALL, Reason.GPU_BUSY}),
-    ChangeKind.CPU: frozenset({Reason.CPU_TOO_SMALL, Reason.CPU_BUSY}),
-    ChangeKind.MEMORY: frozenset({Reason.MEMORY_TOO_SMALL, Reason.MEMORY_BUSY}),
-    ChangeKind.DISK: frozenset({Reason.DISK_TOO_SMALL, Reason.DISK_BUSY}),
-    ChangeKind.COMPUTE_CAPABILITY: frozenset(
-        {Reason.COMPUTE_CAPABILITY_TOO_LOW, Reason.GPU_BUSY}
+    ChangeKind.DEVICE_MEMORY: _OF_DEVICES,
+    ChangeKind.DEVICES: _OF_DEVICES,
+    ChangeKind.CPU: frozenset({Reason.CPU_TOO_SMALL, Reason.CPU_BUSY, Reason.BEHIND}),
+    ChangeKind.MEMORY: frozenset(
+        {Reason.MEMORY_TOO_SMALL, Reason.MEMORY_BUSY, Reason.BEHIND}
     ),
-    ChangeKind.DEVICE_MODEL: frozenset({Reason.DEVICE_MODEL_MISMATCH, Reason.GPU_BUSY}),
+    ChangeKind.DISK: frozenset(
+        {Reason.DISK_TOO_SMALL, Reason.DISK_BUSY, Reason.BEHIND}
+    ),
+    ChangeKind.COMPUTE_CAPABILITY: _OF_DEVICES,
+    ChangeKind.DEVICE_MODEL: _OF_DEVICES,
 }
 """The reasons that a change of each kind could clear on a machine."""
 
@@ -73,7 +90,8 @@ class _Search:
 
     def smallest(self, kind: ChangeKind) -> Iterator[tuple[float, Change]]:
         """Yield the smallest helpful change of *kind* with its size, if there is one."""
-        steps = STEPS[kind](self.planner.fleet, self.waiter.request.chosen)
+        chosen = self.waiter.request.chosen
+        steps = STEPS[kind](self.planner.fleet, chosen, self._beside_promises())
         if kind is ChangeKind.DEVICE_MODEL:
             helpful = [step for step in steps if self._helps(self._with(step))]
             tried = [(step, self._prospect(self._with(step))) for step in helpful]
@@ -90,6 +108,13 @@ class _Search:
             step, prospect = best
             requested = written(kind, self.waiter.request.chosen)
             yield step.kept, _change(kind, requested, step.instead, prospect)
+
+    def _beside_promises(self) -> Iterator[Vector]:
+        """Yield what is free of machines of which something is promised to others."""
+        planner, mine = self.planner, (self.waiter.workload,)
+        for name in planner.promises.machines() & planner.fleet.entries.keys():
+            room = planner.fleet.entries[name].room_without(mine, planner.now)
+            yield from (amounts for _, amounts in room)
 
     def classes(self) -> Iterator[Change]:
         """Yield the first other class of the profile that would help, the kin first."""

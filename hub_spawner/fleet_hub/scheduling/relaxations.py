@@ -16,7 +16,7 @@ from fleet_contracts.catalog import ResourceClass
 from fleet_contracts.changes import ChangeKind
 from fleet_hub.scheduling.device_filters import devices_of_kind
 from fleet_hub.scheduling.fleet import Fleet
-from fleet_hub.scheduling.vectors import CPU, DISK, MEMORY
+from fleet_hub.scheduling.vectors import CPU, DISK, MEMORY, Vector
 from fleet_hub.scheduling.versions import version_key
 
 
@@ -87,7 +87,9 @@ class _Amounts(Sequence[Step]):
         )
 
 
-def _device_memory(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
+def _device_memory(
+    fleet: Fleet, chosen: ResourceClass, beside: Iterable[Vector]
+) -> Sequence[Step]:
     values = (
         device.memory_bytes or 0
         for group in fleet.groups.values()
@@ -96,7 +98,9 @@ def _device_memory(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
     return _Amounts(chosen, "device_memory_bytes", values, _FINE_BYTES)
 
 
-def _devices(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
+def _devices(
+    fleet: Fleet, chosen: ResourceClass, beside: Iterable[Vector]
+) -> Sequence[Step]:
     return [
         Step(
             instead=str(number),
@@ -107,30 +111,38 @@ def _devices(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
     ]
 
 
-def _cpu(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
+def _cpu(
+    fleet: Fleet, chosen: ResourceClass, beside: Iterable[Vector]
+) -> Sequence[Step]:
     values = {
         group.signature.facts.cores_milli or 0 for group in fleet.groups.values()
-    } | _free(fleet, CPU)
+    } | _free(fleet, beside, CPU)
     return _Amounts(chosen, "cpu_milli", values, _FINE_MILLI)
 
 
-def _memory(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
+def _memory(
+    fleet: Fleet, chosen: ResourceClass, beside: Iterable[Vector]
+) -> Sequence[Step]:
     values = {
         group.signature.facts.memory_bytes or 0 for group in fleet.groups.values()
-    } | _free(fleet, MEMORY)
+    } | _free(fleet, beside, MEMORY)
     return _Amounts(chosen, "memory_bytes", values, _FINE_BYTES)
 
 
-def _disk(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
+def _disk(
+    fleet: Fleet, chosen: ResourceClass, beside: Iterable[Vector]
+) -> Sequence[Step]:
     values = {
         amount
         for entry in fleet.entries.values()
         for amount in (entry.capacity[DISK], entry.free[DISK])
-    }
+    } | {amounts[DISK] for amounts in beside}
     return _Amounts(chosen, "disk_bytes", values, _FINE_BYTES)
 
 
-def _compute_capability(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
+def _compute_capability(
+    fleet: Fleet, chosen: ResourceClass, beside: Iterable[Vector]
+) -> Sequence[Step]:
     least = version_key(chosen.compute_capability or "")
     if least is None:
         return []
@@ -151,7 +163,9 @@ def _compute_capability(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
     ]
 
 
-def _device_model(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
+def _device_model(
+    fleet: Fleet, chosen: ResourceClass, beside: Iterable[Vector]
+) -> Sequence[Step]:
     if not chosen.device_models:
         return []
     names = {
@@ -170,16 +184,21 @@ def _device_model(fleet: Fleet, chosen: ResourceClass) -> Sequence[Step]:
     ]
 
 
-def _free(fleet: Fleet, position: int) -> set[int]:
-    """Return the amounts that machines have free now."""
+def _free(fleet: Fleet, beside: Iterable[Vector], position: int) -> set[int]:
+    """Return the amounts that machines have free now, beside promises too."""
     return {
         bucket[position]
         for group in fleet.groups.values()
         for bucket in group.pool.buckets
-    }
+    } | {amounts[position] for amounts in beside}
 
 
-STEPS: Final[Mapping[ChangeKind, Callable[[Fleet, ResourceClass], Sequence[Step]]]] = {
+STEPS: Final[
+    Mapping[
+        ChangeKind,
+        Callable[[Fleet, ResourceClass, Iterable[Vector]], Sequence[Step]],
+    ]
+] = {
     ChangeKind.DEVICE_MEMORY: _device_memory,
     ChangeKind.DEVICES: _devices,
     ChangeKind.CPU: _cpu,
@@ -188,3 +207,4 @@ STEPS: Final[Mapping[ChangeKind, Callable[[Fleet, ResourceClass], Sequence[Step]
     ChangeKind.COMPUTE_CAPABILITY: _compute_capability,
     ChangeKind.DEVICE_MODEL: _device_model,
 }
+"""By kind, from a fleet, a class, and what is free where others are promised something."""

@@ -224,6 +224,62 @@ def test_room_that_is_promised_to_somebody_else_is_not_free() -> None:
     assert inspected_in(snapshot, "c").changes == ()
 
 
+def test_less_of_a_machine_fits_beside_what_is_promised_to_somebody_else() -> None:
+    """Somebody is promised three cores of the four that are there: one is left."""
+    machine = a_machine(
+        "box",
+        cores_milli=4000,
+        sharing=OPEN,
+        held=(held("box", cpu_milli=2000, ends_by=1_800_000_600.0),),
+    )
+    classes = (a_class("most", cpu_milli=3000), a_class("c", cpu_milli=2000))
+    waiting = a_waiting("first", class_name="most")
+    snapshot = a_snapshot(
+        catalog=a_catalog(classes=classes), machines=(machine,), waiting=(waiting,)
+    )
+    found = inspected_in(snapshot, "c")
+    assert list(found.counts) == ["behind"]
+    (change,) = found.changes
+    assert (change.kind, change.instead, change.free_now) == (ChangeKind.CPU, "1", 1)
+
+
+@pytest.mark.parametrize(
+    ("wish", "other"),
+    [
+        ({"device_memory_bytes": 60 * GIB}, {"memory_bytes": 40 * GIB}),
+        ({"compute_capability": "8.0"}, {"compute_capability": "7.0"}),
+        ({"device_models": ("A100",)}, {"name": "NVIDIA L4"}),
+        ({}, {"usable": False, "healthy": False}),
+        ({}, {"usable": False, "healthy": True}),
+        ({"device_memory_bytes": 60 * GIB}, {"memory_bytes": None}),
+    ],
+)
+def test_one_device_less_helps_where_only_some_devices_are_what_is_wished_for(
+    wish: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """Whatever the machine names: one of its two devices would serve."""
+    machine = box("mixed", a_gpu("A"), a_gpu("B", **other))
+    found = inspected(a_gpu_class("pair", devices=2, **wish), machine)
+    told = {change.kind: change.instead for change in found.changes}
+    assert told[ChangeKind.DEVICES] == "1"
+
+
+def test_another_wish_helps_though_the_machine_names_a_third() -> None:
+    """The new device is small, the large one is old: each of two changes would do."""
+    new = a_gpu("A", compute_capability="9.0", memory_bytes=24 * GIB)
+    old = a_gpu("B", compute_capability="7.0", memory_bytes=80 * GIB)
+    asked = a_gpu_class(
+        "c", compute_capability="8.0", device_memory_bytes=40 * GIB, devices=1
+    )
+    found = inspected(asked, box("mixed", new, old))
+    assert list(found.counts) == ["vram_too_small"]
+    told = {change.kind: change.instead for change in found.changes}
+    assert told == {
+        ChangeKind.DEVICE_MEMORY: "24G",
+        ChangeKind.COMPUTE_CAPABILITY: "7.0",
+    }
+
+
 def test_every_machine_is_told_and_those_that_would_serve_are_told_apart() -> None:
     """Those that take it now come first and have no reason; others have their own."""
     found = inspected(
@@ -249,7 +305,7 @@ def test_only_amounts_that_some_machine_has_are_tried_the_largest_first() -> Non
         )
     ).fleet
     chosen = a_class("c", cpu_milli=9000)
-    steps = STEPS[ChangeKind.CPU](fleet, chosen)
+    steps = STEPS[ChangeKind.CPU](fleet, chosen, ())
     assert [step.instead for step in steps[:5]] == ["4"]
     assert (len(steps), steps[0].chosen.cpu_milli) == (1, 4000)
 
