@@ -18,6 +18,7 @@ from generated_settings import settings_page
 
 from fleet_contracts.allocations import HOLDING, PHASE, TRANSITIONS
 from fleet_contracts.capabilities import WorkerCapabilities
+from fleet_contracts.causes import CAUSES
 from fleet_contracts.reasons import FACTS, Explanation, Reason
 from fleet_contracts.sentences import remedy, sentence
 from fleet_contracts.support import INDEPENDENT, SupportLevel
@@ -95,6 +96,18 @@ def reasons_page() -> str:
         advice = remedy(reason).replace("|", "\\|")
         fact = FACTS[reason]
         lines.append(f"| `{reason}` | {fact.kind} | {fact.tier} | {text} | {advice} |")
+    lines += [
+        "",
+        "## Why a promised time cannot be kept",
+        "",
+        "The `subject` of `promise_broken` is one of these, or the code of what a machine takes nothing for; its holder, if there is one, is who came before.",
+        "",
+        "| Cause | Sentence |",
+        "|---|---|",
+    ]
+    for cause in CAUSES:
+        text = sentence(Explanation(reason=Reason.PROMISE_BROKEN, subject=cause))
+        lines.append(f"| `{cause}` | {text} |")
     return "\n".join([*lines, ""])
 
 

@@ -421,7 +421,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
         "There is nothing to do.",
     ),
     Reason.PROMISE_BROKEN: (
-        "the promised time cannot be kept[: {subject}]",
+        "the promised time cannot be kept[ because {subject}]",
         "A new time is given as soon as one is known.",
     ),
     Reason.RETIRED: (

@@ -11,6 +11,7 @@ from decimal import ROUND_DOWN, ROUND_UP
 
 from fleet_contracts.allocations import State
 from fleet_contracts.amounts import describe_bytes, format_seconds
+from fleet_contracts.causes import because
 from fleet_contracts.filling import foreign
 from fleet_contracts.language import mark, said, say_many, translated
 from fleet_contracts.phrases import PHRASES, REMEDIES
@@ -39,7 +40,7 @@ def sentence(explanation: Explanation, *, now: datetime | None = None) -> str:
             what=text,
             detail=foreign(translated(explanation.detail)).rstrip("."),
         )
-    if explanation.holders:
+    if explanation.holders and explanation.reason is not Reason.PROMISE_BROKEN:
         holders = _holders(explanation.holders, now)
         text = _text("with_holders", what=text, holders=holders)
     return _text("sentence", what=f"{text[0].upper()}{text[1:]}")
@@ -141,8 +142,11 @@ def _time(moment: datetime, now: datetime | None) -> str:
 
 def _values(explanation: Explanation) -> dict[str, str]:
     """Return the placeholders that have a value."""
-    values = {}
-    if explanation.subject is not None:
+    values: dict[str, str] = {}
+    if explanation.reason is Reason.PROMISE_BROKEN:
+        why = because(explanation)
+        values |= {} if why is None else {"subject": why}
+    elif explanation.subject is not None:
         values["subject"] = foreign(explanation.subject)
     for name in ("requested", "capacity", "free"):
         number = getattr(explanation, name)

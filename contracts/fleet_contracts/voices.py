@@ -14,6 +14,7 @@ OF_ANOTHER: Final[dict[str, str]] = {
     "You are next.": "It is next.",
     "{count} ahead of you.": "{count} ahead of it.",
     "you": "{owner}",
+    "another of your servers": "another of its user's servers",
     "Your place is kept.": "Its place is kept.",
     # the pages
     "Your server": "Server",

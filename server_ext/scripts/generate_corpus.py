@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet_contracts.allocations import State
+from fleet_contracts.causes import CAUSES
 from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.sentences import headline, remedy, sentence
 
@@ -62,6 +63,8 @@ _AMOUNTS: tuple[dict[str, Any], ...] = (
     {"requested": 1, "capacity": 4, "unit": "warm_places"},
     {"requested": 3, "free": 1},
 )
+BECAUSE_OF = (Reason.OFFLINE, Reason.DRAINING, Reason.AGENT_REJECTED)
+"""Reasons of a machine that take the ground from a promise as well."""
 _NAMES: tuple[dict[str, Any], ...] = (
     {},
     {"subject": "bio"},
@@ -90,6 +93,14 @@ def _explanations() -> Iterator[Explanation]:
         )
     mine = _HOLDERS[0].model_copy(update={"own": True})
     yield Explanation(reason=Reason.METAL_BUSY, machine="mac-07", holders=(mine,))
+    for cause in (*CAUSES, *BECAUSE_OF, "not_yet_invented"):
+        for holders in ((), (mine,), _HOLDERS[:1], _HOLDERS[1:2]):
+            yield Explanation(
+                reason=Reason.PROMISE_BROKEN,
+                subject=cause,
+                machine="mac-07",
+                holders=holders,
+            )
 
 
 def _reason(explanation: Explanation) -> dict[str, Any]:

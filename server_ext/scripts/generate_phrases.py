@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fleet_contracts import timeline_phrases as timeline
+from fleet_contracts.causes import CAUSES
 from fleet_contracts.phrases import PHRASES, REMEDIES
 from fleet_contracts.reasons import Reason
 from fleet_contracts.voices import OF_ANOTHER
@@ -39,6 +40,8 @@ def generate() -> str:
             *_table("PHRASES", "Reason", _by_reason(PHRASES)),
             "/** What would change it, and who can do that. */",
             *_table("REMEDIES", "Reason", _by_reason(REMEDIES)),
+            "/** Why a promised time cannot be kept, where no reason of a machine says it. */",
+            *_table("CAUSES", "string", CAUSES),
             "/** The labels of the five rows. */",
             *_table("PHASE_LABELS", "Phase", timeline.PHASES),
             "/** What a glyph says to whoever cannot see it. */",

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Final
 
 from fleet_contracts.allocations import State
+from fleet_contracts.causes import Cause
 from fleet_hub.controller.model import WAITING, Model
 from fleet_hub.controller.ports import Catalogs, Change
 from fleet_hub.controller.records import Workload
@@ -256,7 +257,7 @@ class Engine:
             return entry is not None
         catalog = self._catalogs.current()
         known = {} if entry is None else entry.allocations
-        state = machine_state(self._model, catalog, record, known)
+        state = machine_state(self._model, catalog, self._settings, record, known)
         if entry is None or not _alike(entry.machine, state):
             planner.put_machine(state)
             return True
@@ -287,7 +288,7 @@ class Engine:
         if waiter is not None and _same_request(waiter.waiting, waiting):
             return False
         if waiter is not None and waiter.waiting.priority != waiting.priority:
-            planner.ask(waiting, again="moved")
+            planner.ask(waiting, again=Cause.MOVED)
         else:
             planner.ask(waiting)
         return True

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from fleet_contracts.catalog import Catalog, Deadlines
+from fleet_contracts.protocol import COPYING_PROTOCOL
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_hub.controller.model import Model, Presence
 from fleet_hub.controller.records import Home, Issued, MachineRecord, Workload
@@ -28,7 +29,7 @@ def whole_fleet(
         now=now.timestamp(),
         catalog=catalog,
         machines=tuple(
-            machine_state(model, catalog, record)
+            machine_state(model, catalog, settings, record)
             for _, record in sorted(model.machines.items())
         ),
         waiting=tuple(waiting_of(record) for record in model.waiting()),
@@ -46,6 +47,7 @@ def is_recovering(model: Model, settings: Settings, now: datetime) -> bool:
 def machine_state(
     model: Model,
     catalog: Catalog,
+    settings: Settings,
     record: MachineRecord,
     known: Mapping[str, Allocation] | None = None,
 ) -> MachineState:
@@ -65,6 +67,7 @@ def machine_state(
         offline_since=None if presence.online else presence.since.timestamp(),
         expected_back=not (presence.silence_told or presence.inventory_known),
         inventory_known=presence.inventory_known,
+        keeps_back=_keeps_back(presence, settings),
         address_fault=_address_fault(record),
         draining_by=record.draining_by,
         facts=presence.facts,
@@ -79,6 +82,14 @@ def machine_state(
         in_use=presence.in_use,
         rested=presence.rested,
     )
+
+
+def _keeps_back(presence: Presence, settings: Settings) -> Reason | None:
+    """Return why no files can be copied from there; of one that is away nobody knows."""
+    if not settings.copy_limit_bytes:
+        return Reason.COPY_NOT_OFFERED
+    is_old = presence.online and presence.protocol < COPYING_PROTOCOL
+    return Reason.AGENT_TOO_OLD if is_old else None
 
 
 def _address_fault(record: MachineRecord) -> Explanation | None:

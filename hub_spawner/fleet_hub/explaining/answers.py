@@ -174,10 +174,14 @@ def _about(view: View, subject: Subject, page: int) -> Inquiry:
     return _with_ways(view, inquiry, subject.principal, subject.files, is_no=is_no)
 
 
+_NOT_SENT: Final = frozenset({Reason.COPY_SOURCE_AWAY, Reason.AGENT_TOO_OLD})
+"""Why whoever is to begin with a copy of files waits for them."""
+
+
 def _is_hindered(verdict: Verdict) -> bool:
     """Return whether files stand in the way, for ever or as long as they are away."""
     why = verdict.explanation
-    is_away = why is not None and why.reason is Reason.COPY_SOURCE_AWAY
+    is_away = why is not None and why.reason in _NOT_SENT
     return is_away or not verdict.choosable
 
 

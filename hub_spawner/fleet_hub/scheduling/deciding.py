@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation
 from fleet_hub.scheduling.agenda import Agenda
 from fleet_hub.scheduling.bars import bar_of, loss_by
@@ -175,4 +176,4 @@ class Decider:
 
 
 def _no_room() -> Explanation:
-    return broken("less_room", None)
+    return broken(Cause.LESS_ROOM, None)

@@ -6,13 +6,15 @@ equal free amounts are counted at once, so that a large fleet is quickly looked 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fleet_contracts.catalog import Profile, Relation, ResourceClass
 from fleet_contracts.reasons import Explanation
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.interests import Group
+from fleet_hub.scheduling.outlooks import Outlook
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import Waiting
 from fleet_hub.scheduling.vectors import Need, Vector
@@ -25,17 +27,25 @@ class Places(NamedTuple):
     """Beside all that runs; promises aside."""
     total: int
     """If nothing ran on the machines that take work."""
+    none_now: bool = False
+    """Machines for it may be there, and none of them takes work now."""
+    barred: Explanation | None = None
+    """Why nobody may start it, whatever machines there are; None: somebody may."""
 
 
 def places_of(planner: Planner, chosen: ResourceClass) -> Places:
     """Return how often *chosen* could start, on machines that take work now."""
-    requests = tuple(_requests(planner, chosen))
+    asked = tuple(_requests(planner, chosen))
+    requests = [found for found in asked if not isinstance(found, Explanation)]
+    barred = next((found for found in asked if isinstance(found, Explanation)), None)
     free = total = 0
+    elsewhere = False
     for group in planner.fleet.groups.values():
         outlooks = [
             planner.fleet.outlook(group, request, Relation.OWNER, None)
             for request in requests
         ]
+        elsewhere = elsewhere or _may_serve(group, outlooks)
         needs = {need for each in outlooks if each.placeable for need in each.needs}
         if not needs:
             continue
@@ -46,30 +56,61 @@ def places_of(planner: Planner, chosen: ResourceClass) -> Places:
                 entry = planner.fleet.entries[some[0]]
                 free += len(some) * max(_times(entry.free, need) for need in needs)
                 total += len(some) * max(_times(entry.capacity, need) for need in needs)
-    return Places(free=free, total=total)
+    return Places(
+        free=free,
+        total=total,
+        none_now=elsewhere and not total,
+        barred=None if requests else barred,
+    )
 
 
-def _requests(planner: Planner, chosen: ResourceClass) -> Iterator[Request]:
-    """Yield what somebody asks for who may choose any profile with the class."""
+def _may_serve(group: Group, outlooks: Iterable[Outlook]) -> bool:
+    """Return whether a machine of *group* serves one of them, or may once it speaks."""
+    entries = (*group.pool.entries.values(), *group.troubled.values())
+    return any(
+        not outlook.hopeless
+        and any(
+            not outlook.needs
+            or any(_times(entry.capacity, need) for need in outlook.needs)
+            for entry in entries
+        )
+        for outlook in outlooks
+    )
+
+
+def _requests(
+    planner: Planner, chosen: ResourceClass
+) -> Iterator[Request | Explanation]:
+    """Yield what somebody asks for who may choose any profile with the class, or why not."""
     for profile in planner.catalog.profiles:
         if chosen not in planner.catalog.classes_of(profile):
             continue
-        waiting = Waiting(
-            workload="",
-            principal=_somebody(profile),
-            profile=profile.name,
-            asked_at=0.0,
-        )
-        request = planner.request(waiting, chosen.name)
-        if not isinstance(request, Explanation):
-            yield request
+        refused: Explanation | None = None
+        for principal in _audience(profile):
+            waiting = Waiting(
+                workload="", principal=principal, profile=profile.name, asked_at=0.0
+            )
+            found = planner.request(waiting, chosen.name)
+            if not isinstance(found, Explanation):
+                yield found
+                break
+            refused = refused or found
+        else:
+            if refused is not None:
+                # A limit of each user for themselves names nobody.
+                subject = refused.subject or None
+                yield refused.model_copy(update={"subject": subject})
 
 
-def _somebody(profile: Profile) -> Principal:
-    """Return one of the profile's audience."""
+def _audience(profile: Profile) -> Iterator[Principal]:
+    """Yield one of each sort of the profile's audience: other quotas bind the next."""
     audience = profile.audience
-    name = audience.users[0] if audience.users else ""
-    return Principal(user_id=0, name=name, groups=audience.groups)
+    if audience.everyone:
+        yield Principal(user_id=0, name="")
+    for name in audience.users:
+        yield Principal(user_id=0, name=name)
+    for group in audience.groups:
+        yield Principal(user_id=0, name="", groups=(group,))
 
 
 def _times(amounts: Vector, need: Need) -> int:

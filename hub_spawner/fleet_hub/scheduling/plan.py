@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fleet_contracts.causes import Cause
 from fleet_hub.scheduling.decisions import Plan
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import Snapshot
@@ -30,6 +31,6 @@ def planner_of(snapshot: Snapshot) -> Planner:
     for machine in sorted(snapshot.machines, key=lambda item: item.name):
         planner.put_machine(machine)
     for waiting in sorted(snapshot.waiting, key=lambda item: item.workload):
-        planner.ask(waiting, again="restarted")
+        planner.ask(waiting, again=Cause.RESTARTED)
     planner.restore_promises()
     return planner

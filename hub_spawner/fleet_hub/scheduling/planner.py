@@ -16,8 +16,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from fleet_contracts.catalog import Catalog
-from fleet_contracts.reasons import Explanation
+from fleet_contracts.causes import Cause
+from fleet_contracts.reasons import Explanation, Reason
 from fleet_hub.scheduling.agenda import Agenda
+from fleet_hub.scheduling.bars import never_copied
 from fleet_hub.scheduling.choice import Request, resolve
 from fleet_hub.scheduling.crowd import Crowd
 from fleet_hub.scheduling.deciding import Decider
@@ -109,7 +111,7 @@ class Planner:
             self._count([allocation], [])
             self._agenda.changed.add(machine)
 
-    def ask(self, waiting: Waiting, *, again: str = "returned_to_line") -> None:
+    def ask(self, waiting: Waiting, *, again: Cause = Cause.RETURNED_TO_LINE) -> None:
         """A workload joined the line, or something about its request changed.
 
         *again* says what took the place of one that comes with a promise.
@@ -127,7 +129,7 @@ class Planner:
         if old is None or old.request is request:
             waiter.promise = waiting.promise if old is None else old.promise
         if waiter.promise is not None:
-            cause = "agent_rejected" if waiting.rejected_by else again
+            cause = Reason.AGENT_REJECTED if waiting.rejected_by else again
             waiter.lost = broken(cause, None)
         self.waiters[waiting.workload] = waiter
         self.line.join(waiting, request)
@@ -151,6 +153,8 @@ class Planner:
                 self.fleet.judge_trouble(name)
             if not recovering:
                 # Who is behind a machine that did not come back is told so.
+                for names in self._unrestored.values():
+                    self._tell_why_not_restored(names)
                 self._unrestored.clear()
                 self._agenda.pending |= self.waiters.keys()
 
@@ -180,7 +184,17 @@ class Planner:
                 self._decider.after_promise(waiter)
             else:
                 left.append(waiter.workload)
+        self._tell_why_not_restored(left)
         return left
+
+    def _tell_why_not_restored(self, names: Iterable[str]) -> None:
+        """Remember what took the ground from earlier promises of *names*."""
+        for name in names:
+            waiter = self.waiters.get(name)
+            if waiter is not None and waiter.lost is not None and not waiter.found:
+                waiter.lost = self.promises.why_not_restored(
+                    waiter, waiter.interest, self.now
+                )
 
     # Deciding.
 
@@ -343,7 +357,9 @@ class Planner:
                 self._refuse_if_hopeless(self.waiters[name])
 
     def _refuse_if_hopeless(self, waiter: Waiter) -> None:
-        answer = never_answer(self.fleet, waiter.interest, waiter)
+        answer = never_answer(self.fleet, waiter.interest, waiter) or never_copied(
+            self.fleet, waiter
+        )
         if answer is not None:
             self._remove(waiter)
             self._refusals.append(Refusal(workload=waiter.workload, explanation=answer))

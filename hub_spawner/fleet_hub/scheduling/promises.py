@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_hub.scheduling.entries import Entry, Found
 from fleet_hub.scheduling.fleet import Fleet
@@ -100,6 +101,22 @@ class Promises:
                 return True
         return False
 
+    def why_not_restored(
+        self, waiter: Waiter, interest: Interest, now: float
+    ) -> Explanation:
+        """Return why what an earlier run promised to *waiter* holds no more."""
+        kept = waiter.waiting.reservation
+        if kept is None:
+            return broken(Cause.RESTARTED, None)
+        entry = self._fleet.entries.get(kept.machine)
+        if entry is None or entry.trouble is not None:
+            return _cause(entry, kept.machine, now)
+        if not self._fleet.needs_on(interest, entry):
+            outlook = self._fleet.outlook_on(interest, entry)
+            why = outlook.unhealthy or outlook.nearest_miss
+            return broken(why.reason, kept.machine)
+        return _cause(entry, kept.machine, now)
+
     def check(self, name: str, now: float) -> list[Waiter]:
         """Drop the promises on machine *name* that lost their ground; return whose.
 
@@ -162,9 +179,22 @@ class Promises:
             if kept is not None and self._still_fits(machine, other, kept, now):
                 self.make(other, kept)
             else:
-                other.lost = broken("priority", found.machine, by=by)
+                other.lost = self._overtaken(other, by, found.machine)
                 lost.append(other)
         return lost
+
+    def _overtaken(self, other: Waiter, by: Waiter, machine: str) -> Explanation:
+        """Return that *by* comes before *other* there, as far as the latter may know."""
+        # What is added to a profile's own priority is an admin's word.
+        is_put_first = by.waiting.priority > 0
+        cause = Cause.PUT_FIRST if is_put_first else Cause.PRIORITY
+        owner = by.waiting.principal.name
+        is_own = bool(owner) and owner == other.waiting.principal.name
+        is_named = is_own or self._fleet.context.names_visible
+        who = Holder(
+            workload=by.workload, owner=owner if is_named else None, own=is_own
+        )
+        return broken(cause, machine, by=who)
 
     def _priority(self, waiter: Waiter) -> int:
         return -(waiter.waiting.priority + waiter.request.profile.priority)
@@ -184,19 +214,23 @@ class Promises:
         return dropped
 
 
-def broken(cause: str, machine: str | None, *, by: Waiter | None = None) -> Explanation:
+def broken(
+    cause: Cause | Reason, machine: str | None, *, by: Holder | None = None
+) -> Explanation:
     """Return that a promise cannot be kept, and why."""
-    holders = () if by is None else (Holder(workload=by.workload),)
     return Explanation(
-        reason=Reason.PROMISE_BROKEN, subject=cause, machine=machine, holders=holders
+        reason=Reason.PROMISE_BROKEN,
+        subject=cause.value,
+        machine=machine,
+        holders=() if by is None else (by,),
     )
 
 
 def _cause(entry: Entry | None, name: str, now: float) -> Explanation:
     if entry is None:
-        return broken("machine_removed", name)
+        return broken(Cause.MACHINE_REMOVED, name)
     if entry.trouble is not None:
-        return broken(entry.trouble.reason.value, name)
+        return broken(entry.trouble.reason, name)
     if any(hold.end <= now for hold in entry.holds.values()):
-        return broken("holder_overdue", name)
-    return broken("less_room", name)
+        return broken(Cause.HOLDER_OVERDUE, name)
+    return broken(Cause.LESS_ROOM, name)

@@ -83,6 +83,8 @@ class MachineState:
     draining_by: str | None = None
     """Who drains it; None: nobody."""
     agent_too_old: bool = False
+    keeps_back: Reason | None = None
+    """Why files of its notebooks cannot be copied to other machines; None: they can."""
     address_fault: Explanation | None = None
     """Why notebook traffic may not go there; None: it may."""
     quarantined_until: float | None = None

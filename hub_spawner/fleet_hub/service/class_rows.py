@@ -8,6 +8,7 @@ from typing import Final
 
 from fleet_contracts.allocations import State
 from fleet_contracts.language import mark, translated
+from fleet_contracts.sentences import sentence
 from fleet_contracts.telling import duration
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.turns import Quantiles
@@ -17,7 +18,9 @@ from fleet_hub.scheduling.places import Places, places_of
 _STARTING: Final = frozenset({State.PLACED, State.PREPARING, State.STARTING})
 _OPEN: Final = ("done", "✓", mark("open"))
 _BUSY: Final = ("running", "●", mark("busy"))
+_NOT_NOW: Final = ("failed", "✕", mark("no machine takes it now"))
 _NOWHERE: Final = ("failed", "✕", mark("no machine for it"))
+_NOT_OFFERED: Final = ("failed", "✕", mark("no profile offers it"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,8 @@ class ClassRow:
     """One class."""
 
     name: str
+    offered: bool
+    """Some profile has it."""
     places: Places
     starting: int
     waiting: int
@@ -59,13 +64,17 @@ class ClassRow:
 
     @property
     def state(self) -> str:
-        """Its word."""
+        """Its word, or the sentence that keeps everybody from it."""
+        if self.places.barred is not None:
+            return sentence(self.places.barred)
         return translated(self._state[2])
 
     @property
     def _state(self) -> tuple[str, str, str]:
+        if not self.offered:
+            return _NOT_OFFERED
         if not self.places.total:
-            return _NOWHERE
+            return _NOT_NOW if self.places.none_now else _NOWHERE
         return _OPEN if self.places.free else _BUSY
 
 
@@ -85,9 +94,11 @@ def class_rows(core: Core) -> list[ClassRow]:
         waiting[name] += 1
         waited = max(0.0, now.timestamp() - waiter.waiting.asked_at)
         oldest[name] = max(oldest.get(name, 0.0), waited)
+    offered = {name for each in planner.catalog.profiles for name in each.classes}
     return [
         ClassRow(
             name=item.name,
+            offered=item.name in offered,
             places=places_of(planner, item),
             starting=starting[item.name],
             waiting=waiting[item.name],

@@ -99,7 +99,7 @@ export const PHRASES: Readonly<Record<Reason, Phrase>> = {
   place_moved: t => t.__('an admin gave it another place in the line'),
   metal_reserved: t => t.__("this Mac's GPU is reserved for this server, because programs on a Mac cannot be kept from it; other work there waits meanwhile"),
   metal_shared: t => t.__('this Mac was seen to keep CPU notebooks from its GPU, and its owner lets them share, so other work may run there beside this server'),
-  promise_broken: t => t.__('the promised time cannot be kept[: {subject}]'),
+  promise_broken: t => t.__('the promised time cannot be kept[ because {subject}]'),
   retired: t => t.__('this server was deleted'),
   files_copied: t => t.__('your files stay as they were; this server has a copy of them'),
   files_to_copy: t => t.__('your files are copied before the start, and stay there'),
@@ -209,6 +209,19 @@ export const REMEDIES: Readonly<Record<Reason, Phrase>> = {
   keep_class: t => t.__('Choose that class again.'),
   copy_files: t => t.__('Choose it again with the option files set to copy.'),
   fresh_folder: t => t.__('Choose it again with the option files set to fresh.')
+};
+
+/** Why a promised time cannot be kept, where no reason of a machine says it. */
+export const CAUSES: Readonly<Record<string, Phrase>> = {
+  priority: t => t.__('{who} has a higher priority'),
+  put_first: t => t.__('an admin put {who} first in the line'),
+  moved: t => t.__('an admin gave it another place in the line'),
+  quota: t => t.__('a quota is in use'),
+  less_room: t => t.__('there is less room than there was'),
+  holder_overdue: t => t.__('something there has not ended by its limit'),
+  machine_removed: t => t.__('it was taken out of the fleet'),
+  returned_to_line: t => t.__('it had to be given a place anew'),
+  restarted: t => t.__('the controller started anew')
 };
 
 /** The labels of the five rows. */
@@ -341,6 +354,9 @@ export const TEXTS = {
   more_holders: t => t.__('and {count} more'),
   somebody: t => t.__('somebody else'),
   you: t => t.__('you'),
+  own_server: t => t.__('another of your servers'),
+  server_of: t => t.__('a server of {owner}'),
+  other_server: t => t.__("somebody else's server"),
   part: t => t.__('{free} of {capacity}'),
   with_title: t => t.__('{owner} ({title})'),
   no_known_end: t => t.__('{name} with no known end'),
@@ -353,6 +369,7 @@ export const OF_ANOTHER: Readonly<Record<string, Phrase>> = {
   'You are next.': t => t.__('It is next.'),
   '{count} ahead of you.': t => t.__('{count} ahead of it.'),
   'you': t => t.__('{owner}'),
+  'another of your servers': t => t.__("another of its user's servers"),
   'Your place is kept.': t => t.__('Its place is kept.'),
   'Your server': t => t.__('Server'),
   'Your server “{server}”': t => t.__('Server “{server}”'),

@@ -4,11 +4,11 @@
 /** Why, and what would change it, from a code and its numbers. */
 import { bytes, instant } from './amounts.js';
 import type { Rounding } from './amounts.js';
-import type { IExplanation, IHolder } from './contract.js';
+import type { IExplanation, IHolder, Reason } from './contract.js';
 import { fill, say } from './fill.js';
 import type { Values } from './fill.js';
 import { foreign } from './foreign.js';
-import { PHRASES, REMEDIES, TEXTS } from './phrases.js';
+import { CAUSES, PHRASES, REMEDIES, TEXTS } from './phrases.js';
 import type { ITranslator } from './translator.js';
 
 /** How many holders are named; the others are counted. */
@@ -36,7 +36,7 @@ export function sentence(
     text = say(trans, TEXTS.with_detail, { what: text, detail });
   }
   const holders = explanation.holders ?? [];
-  if (holders.length > 0) {
+  if (holders.length > 0 && reason !== 'promise_broken') {
     text = say(trans, TEXTS.with_holders, {
       what: text,
       holders: heldBy(trans, holders, time)
@@ -70,7 +70,10 @@ function spelled(code: string): string {
 /** Return the placeholders that have a value. */
 function valuesOf(trans: ITranslator, explanation: IExplanation): Values {
   const values: Record<string, string> = {
-    subject: foreign(explanation.subject)
+    subject:
+      explanation.reason === 'promise_broken'
+        ? because(trans, explanation)
+        : foreign(explanation.subject)
   };
   for (const name of ['requested', 'capacity', 'free'] as const) {
     const number = explanation[name] ?? null;
@@ -84,6 +87,26 @@ function valuesOf(trans: ITranslator, explanation: IExplanation): Values {
     values.left = left(trans, explanation, values);
   }
   return values;
+}
+
+/** Return why a promise cannot be kept; empty where nothing was said. */
+function because(trans: ITranslator, explanation: IExplanation): string {
+  const cause = explanation.subject ?? '';
+  const phrase = CAUSES[cause] ?? PHRASES[cause as Reason];
+  return phrase
+    ? fill(phrase(trans), { who: who(trans, explanation.holders?.[0]) })
+    : spelled(cause);
+}
+
+/** Return whose server came before. */
+function who(trans: ITranslator, first: IHolder | undefined): string {
+  if (first?.own) {
+    return say(trans, TEXTS.own_server);
+  }
+  const owner = foreign(first?.owner);
+  return owner
+    ? say(trans, TEXTS.server_of, { owner })
+    : say(trans, TEXTS.other_server);
 }
 
 /** Return what is free of how much; the unit was just named, if it is a word. */

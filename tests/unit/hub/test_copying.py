@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from fleet_builders import a_principal
 from fleet_controller import Fleet, allocation_of
-from scheduling_builders import a_catalog, a_gpu, some_facts
+from scheduling_builders import a_catalog, a_class, a_gpu, a_gpu_class, some_facts
 
 from fleet_contracts.allocations import State
+from fleet_contracts.catalog import Catalog
 from fleet_contracts.protocol import COPYING_PROTOCOL, AgentEvent, Launch, Stop
 from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.sentences import sentence
 from fleet_contracts.timeline import Progress, TimelineKind
 from fleet_contracts.workloads import Choice, CopyOrder, DriverName
 from fleet_hub.controller import (
@@ -33,9 +35,9 @@ from fleet_hub.explaining.document import Answer, Question
 OLD = COPYING_PROTOCOL - 1
 
 
-def a_fleet(**settings: int) -> tuple[Fleet, Workload]:
+def a_fleet(catalog: Catalog | None = None, **settings: int) -> tuple[Fleet, Workload]:
     """Return a CPU box with alice's files, a GPU box, and her stopped server."""
-    fleet = Fleet(catalog=a_catalog(), settings=Settings(**settings))
+    fleet = Fleet(catalog=catalog or a_catalog(), settings=Settings(**settings))
     home = fleet.machine("cpu-box")
     record = fleet.ask(profile="lab", class_name="cpu")
     home.serve(allocation_of(record))
@@ -384,3 +386,85 @@ def test_a_controller_that_was_killed_knows_of_the_copy() -> None:
     found = copying.sending(again.core, "cpu-box", allocation_of(record), epoch)
     assert found is not None
     assert found.origin == Origin(home=before.home, notebook=before.notebook)
+
+
+def test_files_on_a_machine_that_came_back_with_an_old_agent_are_waited_for() -> None:
+    """Nothing is placed for a copy that it cannot send; it says why, and what else could
+    be done, and starts once that agent has been renewed.
+    """
+    fleet, _ = a_fleet()
+    fleet.agents["cpu-box"].disconnect()
+    fleet.cycle()
+    waiting = choose(fleet)
+    speaks(fleet, "cpu-box", OLD)
+    fleet.cycle()
+    record = fleet.get(waiting)
+    assert (record.state, record.assignment) == (State.QUEUED, None)
+    why = fleet.core.model.waits[record.id].explanation
+    assert (why.reason, why.machine) == (Reason.AGENT_TOO_OLD, "cpu-box")
+    told = explained(fleet, record)
+    assert told.headline == (
+        "You are next. On cpu-box, its agent is too old for this controller "
+        "(the server's files are there)."
+    )
+    kinds = [way.told.explanation.reason for way in told.ways_out]
+    assert kinds == [Reason.KEEP_CLASS, Reason.FRESH_FOLDER]
+    assert told.no_copy.explanation.reason is Reason.AGENT_TOO_OLD
+    speaks(fleet, "cpu-box", COPYING_PROTOCOL)
+    fleet.cycle()
+    assert fleet.get(record).assignment.machine == "gpu-box"
+    assert fleet.core.engine.rescues == 0
+
+
+def test_a_promise_to_who_waits_for_files_is_broken_by_an_agent_that_cannot_send_them() -> (
+    None
+):
+    """With the machine and its reason, while its place would have come."""
+    limited = a_gpu_class(limit_seconds=3600)
+    fleet, _ = a_fleet(a_catalog(classes=(a_class(), limited)))
+    holder = fleet.ask(7, profile="lab", class_name="gpu")
+    assert holder.assignment is not None
+    waiting = choose(fleet)
+    assert waiting.promise is not None
+    speaks(fleet, "cpu-box", OLD)
+    fleet.cycle()
+    record = fleet.get(waiting)
+    assert record.promise is None
+    (told,) = [
+        event.explanation
+        for event in fleet.store.events(record.id)
+        if event.explanation and event.explanation.reason is Reason.PROMISE_BROKEN
+    ]
+    assert (told.subject, told.machine) == (Reason.AGENT_TOO_OLD, "cpu-box")
+    assert sentence(told) == (
+        "On cpu-box, the promised time cannot be kept because its agent is too old for "
+        "this controller."
+    )
+
+
+def test_a_copy_that_the_fleet_offers_no_more_is_refused_with_other_ways() -> None:
+    """Who waited for it is told as soon as the controller has started anew."""
+    fleet, _ = a_fleet()
+    fleet.agents["cpu-box"].disconnect()
+    fleet.cycle()
+    waiting = choose(fleet)
+    assert waiting.state is State.QUEUED
+    fleet._settings = Settings(copy_limit_bytes=0)
+    again = fleet.restarted()
+    for agent in again.agents.values():
+        agent.connect()
+    gives_a_gpu(again)
+    ended = again.get(waiting)
+    assert ended.state is State.REFUSED
+    assert (ended.explanation.reason, ended.explanation.machine) == (
+        Reason.COPY_NOT_OFFERED,
+        "cpu-box",
+    )
+    notes = {
+        event.explanation.reason
+        for event in again.store.events(ended.id)
+        if event.kind is TimelineKind.NOTE and event.explanation
+    }
+    assert {Reason.KEEP_CLASS, Reason.FRESH_FOLDER} <= notes
+    assert ended.home is not None
+    assert ended.home.machine == "cpu-box"

@@ -314,7 +314,7 @@ def test_a_machine_that_never_comes_back_after_a_restart_breaks_its_promises() -
     tick(again.core)
     again.cycle()
     assert again.get(waiter).promise is None
-    assert broken(again, waiter) == ["restarted"]
+    assert broken(again, waiter) == ["offline"]
 
 
 def test_an_agent_that_dials_again_breaks_no_promise() -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from fleet_controller import Fleet, a_catalog
+from fleet_builders import a_principal
+from fleet_controller import Fleet, a_catalog, some_capabilities
 
-from fleet_contracts.catalog import Profile
+from fleet_contracts.catalog import Profile, Relation, Runtime
+from fleet_contracts.language import speaking
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
-from fleet_hub.controller import moving, stopping
+from fleet_contracts.sentences import sentence
+from fleet_contracts.workloads import Accelerator, DriverName
+from fleet_hub.controller import governing, moving, stopping
 from fleet_hub.controller.audit_entry import Action, Actor, ActorRole
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.moving import Place
 from fleet_hub.controller.records import Workload
+from fleet_hub.controller.settings import Settings
 from fleet_hub.scheduling.decisions import Rule
 
 
@@ -123,3 +128,109 @@ def test_the_next_start_begins_at_the_usual_place() -> None:
     anew = fleet.ask(2, class_name="whole", attempt="second")
     assert anew.generation > one.generation
     assert anew.moved == 0
+
+
+# ------------------------------------------------------------- who is pushed back
+
+
+def a_promised_line(**settings: bool) -> tuple[Fleet, Workload, Workload]:
+    """Return a full machine, and alice's and bob's servers that were promised a time."""
+    limited = tuple(
+        item.model_copy(update={"limit_seconds": 3600.0})
+        for item in a_catalog().classes
+    )
+    # What a machine pretends to run may be anybody's.
+    runtime = Runtime(
+        name="pretended", accelerators=(Accelerator.CPU,), ref="pretended"
+    )
+    (profile,) = a_catalog().profiles
+    profile = profile.model_copy(update={"runtimes": ("pretended",)})
+    fleet = Fleet(
+        catalog=a_catalog(classes=limited, runtimes=(runtime,), profiles=(profile,)),
+        settings=Settings(**settings),
+    )
+    fleet.machine(capabilities=some_capabilities(driver=DriverName.SIMULATION))
+    for widen in (governing.set_audience, governing.set_lending):
+        widen(fleet.core, ROOT, "box", Relation.GUEST)
+    fleet.ask(1, class_name="whole")
+    alices = fleet.ask(2, class_name="whole")
+    bobs = fleet.ask(3, class_name="whole", principal=a_principal("bob", 2))
+    assert alices.promise is not None
+    assert bobs.promise is not None
+    assert alices.promise < bobs.promise
+    return fleet, alices, bobs
+
+
+def breaks(fleet: Fleet, record: Workload) -> list[str]:
+    """Return what a record's owner reads of promises that were not kept."""
+    return [
+        sentence(event.explanation)
+        for event in fleet.store.events(record.id)
+        if event.explanation and event.explanation.reason is Reason.PROMISE_BROKEN
+    ]
+
+
+BEFORE = "On box, the promised time cannot be kept because an admin put "
+
+
+@pytest.mark.parametrize(
+    ("names_visible", "who"),
+    [(True, "a server of bob"), (False, "somebody else's server")],
+)
+def test_who_is_pushed_back_reads_that_an_admin_put_somebody_first(
+    who: str, *, names_visible: bool
+) -> None:
+    """The name as far as they may know it; whoever was moved has nothing to be told."""
+    fleet, alices, bobs = a_promised_line(names_visible=names_visible)
+    move(fleet, bobs, Place.FIRST)
+    after = fleet.get(alices).promise
+    assert after is not None
+    assert alices.promise is not None
+    assert after > alices.promise + 3000
+    assert breaks(fleet, alices) == [f"{BEFORE}{who} first in the line."]
+    assert breaks(fleet, bobs) == []
+
+
+def test_who_pushes_themselves_back_reads_of_their_own_server() -> None:
+    """And an admin who looks reads of its user's."""
+    fleet, alices, _ = a_promised_line()
+    own = fleet.ask(4, class_name="whole")
+    move(fleet, own, Place.FIRST)
+    assert breaks(fleet, alices) == [
+        f"{BEFORE}another of your servers first in the line."
+    ]
+    with speaking(of_another=True):
+        assert breaks(fleet, alices) == [
+            f"{BEFORE}another of its user's servers first in the line."
+        ]
+
+
+def test_who_is_put_last_reads_that_an_admin_did_it() -> None:
+    """Their own time moves later; whoever comes before them now has an earlier one."""
+    fleet, alices, bobs = a_promised_line()
+    move(fleet, alices, Place.LAST)
+    (told,) = breaks(fleet, alices)
+    assert told.endswith("kept because an admin gave it another place in the line.")
+    later, sooner = fleet.get(alices).promise, fleet.get(bobs).promise
+    assert later is not None
+    assert sooner is not None
+    assert sooner < later
+    assert breaks(fleet, bobs) == []
+
+
+def test_each_move_is_told_to_those_whose_time_it_puts_off_and_to_nobody_else() -> None:
+    """There, back and there again: as many words as times that moved later."""
+    fleet, *line = a_promised_line()
+    own = fleet.ask(4, class_name="whole")
+    line.append(own)
+    put_off = 0
+    for place in (Place.FIRST, Place.USUAL, Place.FIRST, Place.LAST):
+        before = [fleet.get(record).promise or 0.0 for record in line]
+        told = [len(breaks(fleet, record)) for record in line]
+        move(fleet, own, place)
+        for record, promise, count in zip(line, before, told, strict=True):
+            later = (fleet.get(record).promise or 0.0) > promise
+            assert len(breaks(fleet, record)) == count + later
+            put_off += later
+    assert put_off >= 4
+    assert fleet.core.engine.rescues == 0

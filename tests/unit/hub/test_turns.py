@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from fleet_controller import Fleet
+import pytest
+from fleet_controller import Fleet, a_catalog as a_fleets_catalog
 from scheduling_builders import (
     BOB,
     BOTH_DRIVERS,
@@ -25,8 +27,12 @@ from scheduling_builders import (
     an_allocation,
 )
 
-from fleet_contracts.catalog import Audience
+from fleet_contracts.catalog import Audience, Quota, ResourceClass
+from fleet_contracts.placement_facts import PlacementFacts
+from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import WorkloadKind
+from fleet_hub.controller import governing
+from fleet_hub.controller.audit_entry import Actor, ActorRole
 from fleet_hub.controller.records import Decided, Workload
 from fleet_hub.controller.turns import DAY_SECONDS, LEAST, MOST, Turns
 from fleet_hub.scheduling.decisions import Rule
@@ -142,7 +148,110 @@ def test_machines_that_take_nothing_are_left_out() -> None:
     )
     assert places(planner, "cpu") == Places(free=8, total=8)
     assert places(planner, "closed") == Places(free=0, total=0)
-    assert places(planner, "served") == Places(free=0, total=0)
+    served = places(planner, "served")
+    assert (served.free, served.total) == (0, 0)
+    assert served.barred is not None
+    assert served.barred.reason is Reason.ENDPOINTS_NOT_BUILT
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [{"online": False}, {"draining_by": "an admin"}, {"inventory_known": False}],
+)
+def test_a_machine_that_takes_nothing_now_is_no_missing_machine(
+    trouble: dict[str, Any],
+) -> None:
+    """It may take work again; where none is large enough that helps nobody."""
+    planner = a_planner(a_machine("box", **trouble), catalog=a_catalog())
+    assert places(planner, "cpu") == Places(free=0, total=0, none_now=True)
+    assert places(planner, "gpu") == Places(free=0, total=0)
+    unknown = a_planner(a_machine("box", facts=PlacementFacts(), online=False))
+    assert places(unknown, "gpu").none_now, "nobody knows what it has"
+    disk = a_class("disk", disk_bytes=900 * GIB)
+    small = a_planner(
+        a_machine("box", disk_free_bytes=100 * GIB, **trouble),
+        catalog=a_catalog(classes=(disk,)),
+    )
+    assert places(small, "disk") == Places(free=0, total=0)
+
+
+BIO_ONLY = Audience(everyone=False, groups=("bio",))
+
+
+@pytest.mark.parametrize(
+    ("audience", "quota", "subject"),
+    [
+        (BIO_ONLY, Quota(group="bio", devices=1), "bio"),
+        (BIO_ONLY, Quota(group="*", devices=1), "bio"),
+        (
+            Audience(everyone=False, groups=("bio", "chem")),
+            Quota(group="bio", devices=1),
+            None,
+        ),
+        (
+            Audience(everyone=False, users=("dee",), groups=("bio",)),
+            Quota(group="bio", devices=1),
+            None,
+        ),
+        (
+            Audience(everyone=False, users=("dee",)),
+            Quota(user="dee", devices=1),
+            "dee",
+        ),
+        (Audience(), Quota(group="bio", devices=1), None),
+        (Audience(), Quota(user="*", devices=1), ""),
+    ],
+)
+def test_a_class_above_the_quota_of_all_who_may_ask_names_the_quota(
+    audience: Audience, quota: Quota, subject: str | None
+) -> None:
+    """And one that somebody of the audience may have is counted for them."""
+    pair = a_gpu_class("pair", devices=2)
+    planner = a_planner(
+        a_gpu_box("box", gpus=2),
+        catalog=a_catalog(
+            classes=(pair,),
+            profiles=(a_profile(classes=("pair",), audience=audience),),
+            quotas=(quota,),
+        ),
+    )
+    found = places(planner, "pair")
+    if subject is None:
+        assert found == Places(free=1, total=1)
+        return
+    assert (found.free, found.total) == (0, 0)
+    assert found.barred is not None
+    assert found.barred.reason is Reason.EXCEEDS_QUOTA_EVER
+    assert (found.barred.subject or "") == subject
+    assert (found.barred.requested, found.barred.capacity) == (2, 1)
+
+
+def test_the_page_says_why_a_class_has_no_place() -> None:
+    """A quota by its name, a drained fleet as one, and a class that nobody offers."""
+    classes = (
+        *a_fleets_catalog().classes,
+        ResourceClass(name="spare", title="Spare", cpu_milli=1000, memory_bytes=GIB),
+    )
+    audience = Audience(everyone=False, groups=("bio",))
+    (profile,) = a_fleets_catalog().profiles
+    fleet = Fleet(
+        catalog=a_fleets_catalog(
+            classes=classes,
+            profiles=(profile.model_copy(update={"audience": audience}),),
+            quotas=(Quota(group="bio", cpu_milli=2000),),
+        )
+    )
+    fleet.machine()
+    governing.drain(fleet.core, Actor(name="root", role=ActorRole.ADMIN), "box")
+    states = {row.name: row.state for row in class_rows(fleet.core)}
+    assert states == {
+        "small": "no machine takes it now",
+        "whole": (
+            "This alone is more than the quota of bio: 4 cores asked for, "
+            "2 cores allowed."
+        ),
+        "spare": "no profile offers it",
+    }
 
 
 # -------------------------------------------------------------- what is remembered
@@ -211,7 +320,8 @@ def test_a_turn_is_told_with_the_class_and_outlives_a_restart() -> None:
         "box",
         Rule.ALONE,
     )
-    assert {row.state for row in class_rows(again.core)} == {"no machine for it"}
+    assert {row.state for row in class_rows(again.core)} == {"no machine takes it now"}
+    assert not any(row.places.total for row in class_rows(again.core))
 
 
 def test_an_idle_fleet_is_open() -> None:
