@@ -51,6 +51,8 @@ class Step:
     explanation: Explanation | None = None
     instead: tuple[Explanation, ...] = ()
     """What may be done instead of what was refused in it."""
+    notes: tuple[TimelineEvent, ...] = ()
+    """What else was told in it, such as a promise that was not kept."""
     machine: str | None = None
     progress: tuple[Progress, ...] = ()
     """The newest state of each thing that was done."""
@@ -106,6 +108,8 @@ class _Visit:
 
 
 _ORDER: Final = tuple(Phase)
+MOST_NOTES: Final = 5
+"""How many notes of one phase are shown; the document has all."""
 
 
 def shown(timeline: Timeline) -> Shown:
@@ -178,6 +182,7 @@ def _step(
     status = _status(phase, at, timeline.state)
     skipped = status is StepStatus.DONE and not timeline.truncated
     is_timed = phase is not Phase.READY and status is not StepStatus.TODO
+    explanation = _explanation(phase, at, events, timeline)
     newest = {e.progress.step: e.progress for e in events if e.progress}
     return Step(
         phase=phase,
@@ -188,7 +193,8 @@ def _step(
             if is_timed and (mine or skipped)
             else None
         ),
-        explanation=_explanation(phase, at, events, timeline),
+        explanation=explanation,
+        notes=() if phase is Phase.READY else _notes(events, explanation),
         instead=tuple(_instead(phase, at, events, timeline)),
         machine=next((e.machine for e in reversed(events) if e.machine), None),
         progress=tuple(newest.values()),
@@ -212,15 +218,30 @@ def _explanation(
 ) -> Explanation | None:
     if phase is at and phase is not Phase.READY and timeline.explanation:
         return timeline.explanation
-    return next(
-        (
-            event.explanation
-            for event in reversed(events)
-            if event.explanation
-            and (phase is not Phase.READY or event.kind is TimelineKind.READY)
-        ),
-        None,
-    )
+    told = [
+        event
+        for event in reversed(events)
+        if event.explanation
+        and (phase is not Phase.READY or event.kind is TimelineKind.READY)
+    ]
+    # A note says what happened meanwhile: it is the reason only where there is no other.
+    reasons = [event for event in told if event.kind is not TimelineKind.NOTE]
+    return next((event.explanation for event in reasons or told), None)
+
+
+def _notes(
+    events: Sequence[TimelineEvent], explanation: Explanation | None
+) -> tuple[TimelineEvent, ...]:
+    """Return the latest notes among *events* that *explanation* does not tell."""
+    notes = [
+        event
+        for event in events
+        if event.kind is TimelineKind.NOTE
+        and event.explanation is not None
+        and event.explanation.reason not in INSTEAD
+        and (explanation is None or event.explanation.reason != explanation.reason)
+    ]
+    return tuple(notes[-MOST_NOTES:])
 
 
 def _instead(

@@ -17,7 +17,13 @@ from fleet_contracts.language import (
 )
 from fleet_contracts.sentences import headline, say_cores, sentence
 from fleet_contracts.steps import GLYPHS, Run, Shown, Step, StepStatus
-from fleet_contracts.timeline import Limits, Progress, Timeline, TimelineEvent
+from fleet_contracts.timeline import (
+    Limits,
+    Progress,
+    Timeline,
+    TimelineEvent,
+    TimelineKind,
+)
 from fleet_contracts.timeline_phrases import (
     EVENTS,
     HEADLINES,
@@ -134,6 +140,21 @@ def event_words(event: TimelineEvent) -> str:
     values = {"machine": foreign(event.machine) or translated(TEXTS["a_machine"])}
     words = said(EVENTS[event.kind], values)
     return f"{words[0].upper()}{words[1:]}" if not event.machine else words
+
+
+def event_with_why(event: TimelineEvent, now: datetime) -> str:
+    """Say what happened, and why where that is known."""
+    words = event_words(event)
+    if event.explanation is None:
+        return words
+    why = sentence(event.explanation, now=now)
+    return why if event.kind is TimelineKind.NOTE else f"{words}: {why}"
+
+
+def note_words(event: TimelineEvent, now: datetime) -> str:
+    """Say what happened beside the steps, and when."""
+    why = sentence(event.explanation, now=now) if event.explanation else ""
+    return f"{time_at(event.at, now)} {why}"
 
 
 def progress_words(progress: Progress) -> str:

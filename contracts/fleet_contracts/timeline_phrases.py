@@ -133,6 +133,7 @@ TEXTS: Final[dict[str, str]] = {
     "why_term": "why",
     "help_term": "help",
     "instead_term": "instead",
+    "note_term": "note",
     "step_term": "step",
     "sentence": "{what}.",
     "on_machine": "on {machine}, {what}",

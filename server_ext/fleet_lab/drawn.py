@@ -13,12 +13,13 @@ from fleet_contracts.language import say, translated
 from fleet_contracts.sentences import remedy, sentence
 from fleet_contracts.steps import Shown, Step, shown
 from fleet_contracts.telling import (
-    event_words,
+    event_with_why,
     glyph,
     headline_words,
     label,
     limit_lines,
     moment,
+    note_words,
     progress_words,
     run_words,
     spent,
@@ -127,16 +128,11 @@ def _why(step: Step, timeline: Timeline) -> list[str]:
         lines[:0] = [sentence(told, now=timeline.as_of)]
         if step.is_now:
             lines[1:1] = [remedy(told.reason)]
-    return lines
+    return lines + [note_words(event, timeline.as_of) for event in step.notes]
 
 
 def _since(account: Shown) -> list[str]:
     return [
-        f"{time_at(event.at, account.as_of)}  {event_words(event)}"
-        + (
-            f": {sentence(event.explanation, now=account.as_of)}"
-            if event.explanation
-            else ""
-        )
+        f"{time_at(event.at, account.as_of)}  {event_with_why(event, account.as_of)}"
         for event in account.since
     ]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet_contracts.allocations import PHASE, State
+from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.steps import shown
 from fleet_contracts.telling import event_words, label, spent, status_word
@@ -26,7 +27,18 @@ _NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 _BUSY = Explanation(reason=Reason.METAL_BUSY, machine="mac-07")
 _KEEP = Explanation(reason=Reason.KEEP_CLASS, machine="mac-07", subject="CPU")
 _NEVER = Explanation(reason=Reason.ACCELERATOR_MISMATCH, machine="mac-07")
-_WHY = {"waiting": _BUSY, "note": _KEEP, "refused": _NEVER}
+_BROKEN = Explanation(
+    reason=Reason.PROMISE_BROKEN, subject=Cause.PUT_FIRST, machine="mac-07"
+)
+_METAL = Explanation(reason=Reason.METAL_RESERVED)
+_WHY = {
+    "waiting": _BUSY,
+    "note": _KEEP,
+    "refused": _NEVER,
+    "broken": _BROKEN,
+    "metal": _METAL,
+}
+_NOTES = {"broken", "metal"}
 _ADMITTED = [
     *((0, "requested", "asked"), (1, "queued", "waiting"), (161, "placed", "placed")),
     *((165, "preparing", "preparing"), (180, "starting", "starting")),
@@ -53,6 +65,15 @@ _STORIES: dict[str, list[tuple[float, str, str]]] = {
     "refused with ways out": [
         *(_ADMITTED[0], (0, "requested", "note"), (0, "requested", "note")),
         (0, "refused", "refused"),
+    ],
+    "put off while waiting": [*_ADMITTED[:2], (60, "queued", "broken")],
+    "put off, and then ready": [
+        *(*_ADMITTED[:2], (60, "queued", "broken"), *_ADMITTED[2:3]),
+        *((161, "placed", "metal"), *_ADMITTED[3:], (400, "ready", "broken")),
+    ],
+    "put off again and again": [
+        *_ADMITTED[:2],
+        *((10.0 * number, "queued", "broken") for number in range(1, 9)),
     ],
     "failed": [*_ADMITTED[:4], (175, "failed", "failed")],
     "a clock behind": [
@@ -86,6 +107,7 @@ def _row(
                 "label": label(step, timeline),
                 "seconds": step.seconds,
                 "reason": step.explanation and step.explanation.reason,
+                "notes": [note.seq for note in step.notes],
                 "instead": [way.reason for way in step.instead],
             }
             for step in account.steps
@@ -123,7 +145,7 @@ def _event(seq: int, at: float, state: str, kind: str) -> TimelineEvent:
         seq=seq,
         generation=1,
         at=_NOON + timedelta(seconds=at),
-        kind=TimelineKind(kind),
+        kind=TimelineKind("note" if kind in _NOTES else kind),
         state=State(state),
         machine="mac-07" if kind == "silent" else None,
         explanation=_WHY.get(kind),

@@ -36,6 +36,7 @@ for (const example of examples) {
         label: words.step(step, timeline),
         seconds: step.seconds,
         reason: step.explanation?.reason ?? null,
+        notes: step.notes.map(note => note.seq),
         instead: step.instead.map(way => way.reason)
       })),
       example.steps

@@ -84,6 +84,55 @@ async def test_an_admin_gives_somebody_another_place(service: Service) -> None:
     await agent.hang_up()
 
 
+async def test_who_an_admin_puts_first_is_named_to_whoever_is_pushed_back(
+    service: Service,
+) -> None:
+    """From the admin's form to the other's timeline, in all of its forms."""
+    limited = CATALOG.replace("memory: 1G}", "memory: 1G, limit: 1h}")
+    limited = limited.replace("driver_refs: {native: secret-ref}", "ref: pretended")
+    limited = limited.replace("title: Whole", "title: For an hour")
+    await service.offers_from(limited, "For an hour")
+    agent = ScriptedAgent(service, await service.enrol("box", "carol"), cores=4)
+    agent.more = some_capabilities(driver=DriverName.SIMULATION)
+    await agent.connect()
+    for deed in ("audience", "lending"):
+        await service.json(
+            f"internal/machines/box/{deed}", method="POST", body={"choice": "guest"}
+        )
+    held = await AttendedStart(service, an_ask(class_name="whole")).open()
+    assert (await held.ended()).kind is OutcomeKind.READY
+    await (await AttendedStart(service, an_ask(2, class_name="whole")).open()).until(
+        "waiting"
+    )
+    bob = a_principal("bob", 2)
+    await (
+        await AttendedStart(
+            service, an_ask(3, class_name="whole", principal=bob)
+        ).open()
+    ).until("waiting")
+    pushed, first = [(await service.status(key))["workload"] for key in ("1-2", "2-3")]
+    root, alice = Visit(service, "root"), Browser(service, "alice")
+    code, _ = await root.submit("line", f"workloads/{first}/move", place="first")
+    assert code == 200
+    told = (
+        "the promised time cannot be kept because an admin put a server of bob first "
+        "in the line"
+    )
+    _, page = await alice.visit(f"workloads/{pushed}")
+    assert told in unescape(page)
+    document = await service.json(
+        f"api/workloads/{pushed}/timeline", token="token hub-token-of-alice"
+    )
+    (broken,) = [
+        event["explanation"]
+        for event in document["events"]
+        if (event.get("explanation") or {}).get("reason") == "promise_broken"
+    ]
+    assert broken["subject"] == "put_first"
+    assert broken["holders"][0]["owner"] == "bob"
+    await agent.hang_up()
+
+
 async def test_what_is_held_and_who_could_start_are_shown(service: Service) -> None:
     """The holder by name for an admin; the next one would wait, and why."""
     agent = ScriptedAgent(service, await service.enrol("box", "alice"), cores=4)

@@ -111,6 +111,9 @@ def _facts(step: Step, timeline: Timeline) -> Iterator[tuple[str, str, str]]:
             sentence(step.explanation, now=timeline.as_of),
         )
         yield "help", translated(TEXTS["help_term"]), remedy(step.explanation.reason)
+    for event in step.notes:
+        term = translated(TEXTS["note_term"])
+        yield f"note-{event.seq}", term, telling.note_words(event, timeline.as_of)
     for number, way in enumerate(step.instead):
         term = translated(TEXTS["instead_term"])
         yield f"instead-{number}", term, sentence(way, now=timeline.as_of)
@@ -124,7 +127,8 @@ def _lists(
     timeline: Timeline, account: Shown
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     since = (
-        f"{telling.time_at(event.at, timeline.as_of)} {telling.event_words(event)}"
+        f"{telling.time_at(event.at, timeline.as_of)} "
+        + telling.event_with_why(event, timeline.as_of)
         for event in account.since
     )
     yield "since", translated(TEXTS["since_then"]), tuple(since)

@@ -345,6 +345,7 @@ export const TEXTS = {
   why_term: t => t.__('why'),
   help_term: t => t.__('help'),
   instead_term: t => t.__('instead'),
+  note_term: t => t.__('note'),
   step_term: t => t.__('step'),
   sentence: t => t.__('{what}.'),
   on_machine: t => t.__('on {machine}, {what}'),

@@ -256,6 +256,10 @@ function drawFacts(list: HTMLElement, step: IStep, drawing: IDrawing): void {
     fact(facts, 'class', words.text(TEXTS.class_term), held);
   }
   drawWhy(facts, step.explanation, drawing);
+  for (const note of step.notes) {
+    const told = words.note(note, drawing.now);
+    fact(facts, `note-${note.seq}`, words.text(TEXTS.note_term), told);
+  }
   for (const [number, way] of step.instead.entries()) {
     const why = words.why(way, drawing.now);
     fact(facts, `instead-${number}`, words.text(TEXTS.instead_term), why);

@@ -32,6 +32,9 @@ const INSTEAD: ReadonlySet<string> = new Set([
   'fresh_folder'
 ]);
 
+/** How many notes of one phase are shown; the document has all. */
+const MOST_NOTES = 5;
+
 /** How far a phase is; `held`: nobody knows, because its machine is silent. */
 export type StepStatus = 'done' | 'now' | 'todo' | 'failed' | 'held';
 
@@ -46,6 +49,8 @@ export interface IStep {
   explanation: IExplanation | null;
   /** What may be done instead of what was refused in it. */
   instead: readonly IExplanation[];
+  /** What else was told in it, such as a promise that was not kept. */
+  notes: readonly ITimelineEvent[];
   machine: string | null;
   /** The newest state of each thing that was done. */
   progress: readonly IProgress[];
@@ -172,13 +177,15 @@ function stepOf(
   const status = statusOf(phase, at, timeline.state);
   const taken = mine.reduce((sum, visit) => sum + visit.seconds, 0);
   const skipped = status === 'done' && !timeline.truncated;
+  const explanation = explanationOf(phase, at, events, timeline);
   const isTimed = phase !== 'ready' && status !== 'todo';
   return {
     phase,
     status,
     began: mine[0]?.began ?? null,
     seconds: isTimed && (mine.length > 0 || skipped) ? taken : null,
-    explanation: explanationOf(phase, at, events, timeline),
+    explanation,
+    notes: phase === 'ready' ? [] : notesOf(events, explanation),
     instead: insteadOf(phase, at, events, timeline),
     machine: events.findLast(event => event.machine)?.machine ?? null,
     progress: progressOf(events)
@@ -209,10 +216,28 @@ function explanationOf(
   if (phase === at && phase !== 'ready' && timeline.explanation) {
     return timeline.explanation;
   }
-  const told = events.findLast(
+  const told = events.filter(
     event => event.explanation && (phase !== 'ready' || event.kind === 'ready')
   );
-  return told?.explanation ?? null;
+  // A note says what happened meanwhile: it is the reason only where there is no other.
+  const reason = told.findLast(event => event.kind !== 'note') ?? told.at(-1);
+  return reason?.explanation ?? null;
+}
+
+/** Return the latest notes that the explanation does not tell. */
+function notesOf(
+  events: readonly ITimelineEvent[],
+  explanation: IExplanation | null
+): ITimelineEvent[] {
+  return events
+    .filter(
+      ({ kind, explanation: told }) =>
+        kind === 'note' &&
+        told &&
+        !INSTEAD.has(told.reason) &&
+        told.reason !== explanation?.reason
+    )
+    .slice(-MOST_NOTES);
 }
 
 function insteadOf(

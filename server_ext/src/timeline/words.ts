@@ -114,6 +114,13 @@ export class Words {
     return sentence(this.trans, explanation, at => this.clock(at, now));
   }
 
+  /** Say what happened beside the steps, and when. */
+  note(event: ITimelineEvent, now: number): string {
+    const at = instant(event.at);
+    const why = event.explanation ? this.why(event.explanation, now) : '';
+    return [at === null ? '' : this.clock(at, now), why].join(' ').trim();
+  }
+
   /** Say what would help; empty where nothing is known to. */
   remedy(explanation: IExplanation): string {
     return remedy(this.trans, explanation);

@@ -219,3 +219,56 @@ def test_limits_in_force_are_sentences() -> None:
         "8 GiB of memory",
     ]
     assert "since" in telling.limit_lines(limits, START + timedelta(hours=3))[0]
+
+
+def test_what_was_told_beside_the_reason_is_shown_in_its_phase_with_its_time() -> None:
+    """A promise that was not kept, while it waits and for good; the last few of many."""
+    busy = Explanation(reason=Reason.CPU_BUSY, machine="box")
+    put_off = Explanation(reason=Reason.PROMISE_BROKEN, subject="moved")
+
+    def a_note(seq: int, at: float) -> TimelineEvent:
+        return an_event(
+            seq, State.QUEUED, at, kind=TimelineKind.NOTE, explanation=put_off
+        )
+
+    waiting = [
+        an_event(1, State.REQUESTED, 0),
+        an_event(2, State.QUEUED, 1, explanation=busy),
+        *(a_note(number, number) for number in range(3, 10)),
+    ]
+    timeline = a_timeline(*waiting, now=20, explanation=busy)
+    step = shown(timeline).steps[1]
+    assert step.explanation == busy
+    assert [event.seq for event in step.notes] == [5, 6, 7, 8, 9]
+    assert telling.note_words(step.notes[0], timeline.as_of) == (
+        "12:00:05 UTC The promised time cannot be kept because an admin gave it another "
+        "place in the line."
+    )
+    ready = a_timeline(
+        *waiting,
+        an_event(10, State.PLACED, 30),
+        an_event(11, State.READY, 40),
+        an_event(12, State.READY, 50, kind=TimelineKind.NOTE, explanation=put_off),
+        now=60,
+    )
+    account = shown(ready)
+    assert account.steps[1].explanation == busy, "it is the reason, not what came later"
+    assert len(account.steps[1].notes) == 5
+    assert account.steps[4].notes == ()
+    (later,) = account.since
+    assert telling.event_with_why(later, ready.as_of).startswith(
+        "The promised time cannot be kept because an admin gave it another place"
+    )
+
+
+def test_a_note_that_is_the_only_reason_is_not_told_twice() -> None:
+    """Such as that a Mac's GPU is reserved."""
+    metal = Explanation(reason=Reason.METAL_RESERVED)
+    timeline = a_timeline(
+        an_event(1, State.PLACED, 0),
+        an_event(2, State.PLACED, 0, kind=TimelineKind.NOTE, explanation=metal),
+        an_event(3, State.PREPARING, 3),
+        now=9,
+    )
+    step = shown(timeline).steps[2]
+    assert (step.explanation, step.notes) == (metal, ())
