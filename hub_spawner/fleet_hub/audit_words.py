@@ -18,6 +18,7 @@ WORDS: Final = {
     Action.AUDIENCE_SET: mark("set whom it may serve, as an admin"),
     Action.LENDING_SET: mark("set whom it may serve, as its owner"),
     Action.MEMBERS_SET: mark("set who its members are"),
+    Action.LABELS_SET: mark("set its labels"),
     Action.DRAINED: mark("drained it"),
     Action.RESUMED: mark("let it take work again"),
     Action.LOOKED_AGAIN: mark("had it look at itself again"),

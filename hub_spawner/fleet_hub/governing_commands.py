@@ -61,13 +61,25 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         "choice", nargs="*", metavar="MEMBER", help="a Hub user, or a group as @GROUP"
     )
     members.set_defaults(command=_deed, deed="members")
+    label = commands.add_parser(
+        "label",
+        help="say which labels a machine has, for classes to ask for",
+        description="Say which labels a machine has, for classes to ask for. They come "
+        "before those of its own configuration. A label of this kind that is not named "
+        "is taken away.",
+    )
+    label.add_argument("name", help="the machine")
+    label.add_argument(
+        "choice", nargs="*", metavar="NAME=VALUE", help="a label, such as room=b12"
+    )
+    label.set_defaults(command=_deed, deed="label")
     audit = commands.add_parser("audit", help="show who did what, newest first")
     audit.add_argument("target", nargs="?", default="", help="a machine or workload")
     audit.add_argument("--limit", type=int, default=100, help="how many entries")
     audit.add_argument("--json", action="store_true", help="print them as JSON")
     audit.set_defaults(command=_audit)
     _add_url(enrol)
-    for command in (enrol, audience, members, audit):
+    for command in (enrol, audience, members, label, audit):
         add_controller(command)
 
 

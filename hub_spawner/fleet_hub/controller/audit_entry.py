@@ -30,6 +30,7 @@ class Action(StrEnum):
     AUDIENCE_SET = "audience_set"
     LENDING_SET = "lending_set"
     MEMBERS_SET = "members_set"
+    LABELS_SET = "labels_set"
     DRAINED = "drained"
     RESUMED = "resumed"
     LOOKED_AGAIN = "looked_again"

@@ -6,7 +6,7 @@ the audit log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -94,6 +94,17 @@ def set_members(
         )
         told = members_line(users, groups)
         audit.note(tx, actor, Action.MEMBERS_SET, machine, detail=told or "-")
+
+
+def set_labels(
+    core: Core, actor: Actor, machine: str, labels: Mapping[str, str]
+) -> None:
+    """Let *machine* have these labels on its record, before what it says of itself."""
+    with core.transaction() as tx:
+        record = core.model.machines[machine]
+        tx.change.machines[machine] = replace(record, labels=dict(labels))
+        told = ", ".join(f"{name}={value}" for name, value in labels.items())
+        audit.note(tx, actor, Action.LABELS_SET, machine, detail=told or "-")
 
 
 def members_line(users: Iterable[str], groups: Iterable[str]) -> str:

@@ -27,7 +27,18 @@ def devices_of_kind(
 
 def suits(device: PlaceableDevice, chosen: ResourceClass) -> bool:
     """Return whether *device* is all that *chosen* asks of one; health aside."""
-    return all(judge(device, chosen) for judge in (_is_named, _computes, _is_large))
+    return all(judge(device, chosen) for judge in (is_named, computes, is_large))
+
+
+def serving(
+    facts: PlacementFacts, chosen: ResourceClass
+) -> tuple[PlaceableDevice, ...]:
+    """Return the machine's devices that serve *chosen*, once they are healthy."""
+    return tuple(
+        device
+        for device in devices_of_kind(facts, chosen.accelerator)
+        if suits(device, chosen) and _is_whole(device, chosen)
+    )
 
 
 def device_refusal(facts: PlacementFacts, request: Request) -> Explanation | None:
@@ -46,8 +57,8 @@ def device_refusal(facts: PlacementFacts, request: Request) -> Explanation | Non
     return _old_gpu_driver(devices, request)
 
 
-def _is_named(device: PlaceableDevice, chosen: ResourceClass) -> bool:
-    """Return whether the device's model is one that the class names.
+def is_named(device: PlaceableDevice, chosen: ResourceClass) -> bool:
+    """Return whether the device's model is one that the class names, or it names none.
 
     ``A100`` covers ``NVIDIA A100-SXM4-80GB``: the words of the wanted name, in order.
     """
@@ -57,12 +68,14 @@ def _is_named(device: PlaceableDevice, chosen: ResourceClass) -> bool:
     return any(_contains(words, _words(model)) for model in chosen.device_models)
 
 
-def _computes(device: PlaceableDevice, chosen: ResourceClass) -> bool:
+def computes(device: PlaceableDevice, chosen: ResourceClass) -> bool:
+    """Return whether the device has the compute capability that the class asks for."""
     least = chosen.compute_capability
     return least is None or not is_older(device.compute_capability or "", least)
 
 
-def _is_large(device: PlaceableDevice, chosen: ResourceClass) -> bool:
+def is_large(device: PlaceableDevice, chosen: ResourceClass) -> bool:
+    """Return whether the device has the memory that the class asks for."""
     least = chosen.device_memory_bytes
     return not least or (device.memory_bytes or 0) >= least
 
@@ -78,6 +91,9 @@ def _other_model(
     names = sorted({device.name for device in devices if device.name is not None})
     if not names:
         return _unknown("device_model")
+    suitable = sum(is_named(device, chosen) for device in devices)
+    if suitable:
+        return _few(chosen, suitable, f"it has {', '.join(names)}")
     return Explanation(
         reason=Reason.DEVICE_MODEL_MISMATCH,
         subject=", ".join(chosen.device_models),
@@ -96,6 +112,9 @@ def _low_capability(
     }
     if not known:
         return _unknown("compute_capability")
+    suitable = sum(computes(device, chosen) for device in devices)
+    if suitable:
+        return _few(chosen, suitable, "the others have a lower compute capability")
     best = max(known, key=lambda text: version_key(text) or (0,))
     return Explanation(
         reason=Reason.COMPUTE_CAPABILITY_TOO_LOW,
@@ -127,13 +146,7 @@ def _not_whole(
     devices: Sequence[PlaceableDevice], chosen: ResourceClass
 ) -> Explanation:
     whole = [device for device in devices if _is_whole(device, chosen)]
-    return Explanation(
-        reason=Reason.GPU_COUNT_TOO_SMALL,
-        requested=chosen.devices,
-        capacity=len(whole),
-        unit="devices",
-        detail="the others cannot be handed out whole",
-    )
+    return _few(chosen, len(whole), "the others cannot be handed out whole")
 
 
 _STEPS: Final[
@@ -145,9 +158,9 @@ _STEPS: Final[
         ...,
     ]
 ] = (
-    (_is_named, _other_model),
-    (_computes, _low_capability),
-    (_is_large, _little_memory),
+    (is_named, _other_model),
+    (computes, _low_capability),
+    (is_large, _little_memory),
     (_is_whole, _not_whole),
 )
 
@@ -155,12 +168,23 @@ _STEPS: Final[
 def _too_few(facts: PlacementFacts, chosen: ResourceClass, found: int) -> Explanation:
     if not facts.settled:
         return _unknown(chosen.accelerator.value)
+    return _few(chosen, found)
+
+
+def _few(chosen: ResourceClass, found: int, detail: str | None = None) -> Explanation:
     return Explanation(
         reason=Reason.GPU_COUNT_TOO_SMALL,
         requested=chosen.devices,
         capacity=found,
         unit="devices",
+        detail=detail,
     )
+
+
+def cuda_floor(request: Request) -> str | None:
+    """Return the oldest GPU driver that runs the profile's CUDA; None: nobody knows."""
+    cuda = request.profile.requirements.cuda or ""
+    return CUDA_DRIVERS.get((version_key(cuda) or (0,))[0])
 
 
 def _old_gpu_driver(
@@ -169,7 +193,7 @@ def _old_gpu_driver(
     cuda = request.profile.requirements.cuda
     if cuda is None or request.chosen.accelerator is not Accelerator.CUDA:
         return None
-    floor = CUDA_DRIVERS.get((version_key(cuda) or (0,))[0])
+    floor = cuda_floor(request)
     if floor is None:
         return _unknown(f"cuda {cuda}")
     versions = {device.driver_version for device in devices}

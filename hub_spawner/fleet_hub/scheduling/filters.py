@@ -20,7 +20,6 @@ from fleet_contracts.trust import trust_refusal
 from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.device_filters import device_refusal, devices_of_kind
-from fleet_hub.scheduling.headline import NO_SUCH_LABEL
 from fleet_hub.scheduling.snapshot import Sharing
 from fleet_hub.scheduling.versions import is_older
 
@@ -40,6 +39,8 @@ class Candidate:
 
 Filter = Callable[[Candidate], Explanation | None]
 
+NEVER_LOOKED_FOR: Final = "nothing on it looks for that"
+"""What a machine says whose probes are done and know no such capability."""
 _OS_NAMES: Final = {OperatingSystem.LINUX: "linux", OperatingSystem.MACOS: MACOS}
 
 
@@ -69,14 +70,20 @@ def has_the_accelerator(candidate: Candidate) -> Explanation | None:
 
 def suits_the_system(candidate: Candidate) -> Explanation | None:
     """Reject a machine whose operating system the profile was not made for."""
-    systems = candidate.request.profile.requirements.os
-    if not systems or candidate.facts.os in {_OS_NAMES[system] for system in systems}:
+    if runs_on(candidate.request, candidate.facts):
         return None
+    systems = candidate.request.profile.requirements.os
     return Explanation(
         reason=Reason.OS_MISMATCH,
         subject=", ".join(system.value for system in systems),
         detail=f"this machine runs {candidate.facts.os}",
     )
+
+
+def runs_on(request: Request, facts: PlacementFacts) -> bool:
+    """Return whether a machine with *facts* has a system that the profile is made for."""
+    systems = request.profile.requirements.os
+    return not systems or facts.os in {_OS_NAMES[system] for system in systems}
 
 
 def has_a_runtime(candidate: Candidate) -> Explanation | None:
@@ -197,14 +204,18 @@ def is_large_enough(candidate: Candidate) -> Explanation | None:
 
 def has_the_labels(candidate: Candidate) -> Explanation | None:
     """Reject a machine whose record lacks a label, or has another value for it."""
-    for name, wanted in candidate.request.chosen.labels.items():
-        value = candidate.labels.get(name)
-        if value != wanted:
-            has = NO_SUCH_LABEL if value is None else f"it has {value}"
-            return Explanation(
-                reason=Reason.LABEL_MISMATCH, subject=f"{name}={wanted}", detail=has
-            )
-    return None
+    lacking = {
+        name: value
+        for name, value in candidate.request.chosen.labels.items()
+        if candidate.labels.get(name) != value
+    }
+    if not lacking:
+        return None
+    return Explanation(
+        reason=Reason.LABEL_MISMATCH,
+        subject=", ".join(f"{name}={value}" for name, value in lacking.items()),
+        detail=_instead_of(lacking, candidate.labels),
+    )
 
 
 def is_trusted(candidate: Candidate) -> Explanation | None:
@@ -257,6 +268,16 @@ def _too_small(
     return Explanation(reason=reason, requested=wanted, capacity=capacity, unit=unit)
 
 
+def _instead_of(lacking: Mapping[str, str], labels: Mapping[str, str]) -> str:
+    """Return what a machine with *labels* has instead of those that are *lacking*."""
+    if len(lacking) == 1:
+        value = labels.get(next(iter(lacking)))
+        return "it has no such label" if value is None else f"it has {value}"
+    there = [f"{name}={labels[name]}" for name in lacking if name in labels]
+    absent = [f"no label called {name}" for name in lacking if name not in labels]
+    return f"it has {', '.join(there + absent)}"
+
+
 def _judge_capability(
     candidate: Candidate, capability: str, ref: str | None
 ) -> Explanation | None:
@@ -269,9 +290,25 @@ def _judge_capability(
     if known is None and capability.startswith("torch."):
         # A fact of (machine, environment): unknown until the environment is built.
         return None
-    if known is None:
+    if known is None and not _is_never_told(candidate.facts, capability, ref):
         return _unknown(capability)
-    return Explanation(reason=Reason.CAPABILITY_MISSING, subject=capability)
+    return Explanation(
+        reason=Reason.CAPABILITY_MISSING,
+        subject=capability,
+        detail=NEVER_LOOKED_FOR if known is None else None,
+    )
+
+
+def _is_never_told(facts: PlacementFacts, capability: str, ref: str | None) -> bool:
+    """Return whether every probe is done, and none of them knows such a capability.
+
+    What is told of environments is not known of one that is yet to be built.
+    """
+    if capability in facts.capabilities or not facts.settled:
+        return False
+    if not capability.startswith("distributed."):
+        return True
+    return capability not in facts.environments.get(ref or "", {capability: None})
 
 
 def _unknown(subject: str) -> Explanation:

@@ -93,15 +93,17 @@ def never_answer(
         for reason, _ in _reasons(fleet, interest, waiter)
     ):
         return None
-    if interest.pin is None and not waiter.request.chosen.disk_bytes:
+    request = waiter.request
+    if interest.pin is None and not request.chosen.disk_bytes:
         # Whole groups say the same, and are asked in the order of their first names.
-        parts = sorted(interest.parts, key=lambda part: min(members(interest, part)))
-        return fleet_answer([part.outlook.nearest_miss for part in parts])
-    said = sorted(_misses(fleet, interest, waiter), key=lambda miss: miss[0])
-    misses = [miss for _, miss in said if miss is not None]
+        first = ((min(members(interest, part)), part) for part in interest.parts)
+        said = [(name, part.outlook.nearest_miss) for name, part in first]
+    else:
+        said = [*_misses(fleet, interest, waiter)]
+    said.sort(key=lambda item: item[0])
     if interest.pin is not None and interest.pin.machine in fleet.entries:
-        return _home_answer(interest.pin.machine, misses)
-    return fleet_answer(misses)
+        return _home_answer(interest.pin.machine, [miss for _, miss in said])
+    return fleet_answer(fleet, request, said)
 
 
 def _home_answer(home: str, misses: Sequence[Explanation]) -> Explanation | None:
@@ -117,7 +119,7 @@ def _home_answer(home: str, misses: Sequence[Explanation]) -> Explanation | None
 
 def _misses(
     fleet: Fleet, interest: Interest, waiter: Waiter
-) -> Iterator[tuple[str, Explanation | None]]:
+) -> Iterator[tuple[str, Explanation]]:
     """Yield what machines say that never do, with the first name of those alike."""
     for part in interest.parts:
         for names in equal_machines(fleet, waiter, part):
@@ -126,7 +128,8 @@ def _misses(
             largest = max(entries, key=lambda entry: entry.capacity[DISK])
             rejected_by = waiter.waiting.rejected_by
             miss = machine_numbers(largest, part.outlook, rejected_by)
-            yield names[0], miss
+            if miss is not None:
+                yield names[0], miss
     if interest.pin is not None:
         for name in sorted(fleet.entries.keys() - {interest.pin.machine})[:1]:
             yield name, Explanation(reason=Reason.DATA_NOT_LOCAL)

@@ -20,6 +20,7 @@ from fleet_hub.controller.errors import RequestRefusedError
 
 
 MOST_MEMBERS: Final = 200
+MOST_LABELS: Final = 50
 LONGEST_NAME: Final = 255
 LONGEST_CHOICE: Final = MOST_MEMBERS * (LONGEST_NAME + 2)
 
@@ -62,6 +63,7 @@ SAID: Final = {
     "lost": mark("Declared lost: everything that it held was given back."),
     "audience": mark("The admins' word on whom it serves was changed."),
     "members": mark("Its members were changed."),
+    "label": mark("Its labels were changed."),
     "lending": mark("The owner's word on whom it serves was changed."),
 }
 
@@ -139,6 +141,30 @@ def _members(core: Core, actor: Actor, machine: str, choice: str) -> Outcome:
     return Outcome(word="members")
 
 
+def _label(core: Core, actor: Actor, machine: str, choice: str) -> Outcome:
+    labels: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in choice.split(","))):
+        name, sign, value = (text.strip() for text in part.partition("="))
+        fits = part.isprintable() and len(part) <= LONGEST_NAME
+        if not (fits and name and sign and value):
+            raise _unfit_labels()
+        labels[name] = value
+    if len(labels) > MOST_LABELS:
+        raise _unfit_labels()
+    governing.set_labels(core, actor, machine, labels)
+    return Outcome(word="label")
+
+
+def _unfit_labels() -> RequestRefusedError:
+    return RequestRefusedError(
+        Explanation(
+            reason=Reason.INVALID_REQUEST,
+            subject="labels",
+            detail=mark("Write NAME=VALUE, with commas between them."),
+        )
+    )
+
+
 def _relation(choice: str) -> Relation:
     try:
         return Relation(choice)
@@ -168,6 +194,7 @@ DEEDS: Final[Mapping[str, Deed]] = {
     "lending": Deed(run=_lending),
     "members": Deed(run=_members),
     "audience": Deed(run=_audience, needs_admin=True),
+    "label": Deed(run=_label, needs_admin=True),
     "lost": Deed(run=_lost, needs_admin=True),
 }
 PATTERN: Final = "|".join(DEEDS)

@@ -5,7 +5,6 @@ The kinds come from reports about other schedulers, which gave one text for all.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -26,14 +25,14 @@ from scheduling_builders import (
     an_allocation,
 )
 
-from fleet_contracts.catalog import Catalog, Quota, Relation
+from fleet_contracts.catalog import Quota, Relation
 from fleet_contracts.reasons import Explanation, Reason, ReasonKind
 from fleet_contracts.sentences import sentence
 from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.decisions import Placement, Plan, Verdict
 from fleet_hub.scheduling.explain import explain
 from fleet_hub.scheduling.plan import plan
-from fleet_hub.scheduling.snapshot import MachineState, Sharing, Snapshot
+from fleet_hub.scheduling.snapshot import Sharing, Snapshot
 
 
 SIMULATED = {DriverName.SIMULATION: True}
@@ -50,76 +49,6 @@ def told(snapshot: Snapshot) -> Explanation:
 def verdict(snapshot: Snapshot) -> Verdict:
     """Return everything about the workload called ``asked``."""
     return explain(snapshot, "asked")
-
-
-def with_labels(name: str, **labels: str) -> MachineState:
-    """Return a machine whose record has these labels."""
-    return replace(a_machine(name), labels=labels)
-
-
-def labelled(label: str) -> Catalog:
-    """Return a catalog whose class wants the label ``role=<label>``."""
-    return a_catalog(classes=(a_class(labels={"role": label}),))
-
-
-def test_every_machine_of_a_signature_shows_the_constraint_that_it_failed() -> None:
-    """Nine machines, three signatures: the ninth explains itself as well as the first."""
-    machines = tuple(
-        with_labels(f"box-{number}", role=("db", "web", "ci")[number % 3])
-        for number in range(9)
-    )
-    offline = replace(machines[0], name="away", labels={"role": "train"}, online=False)
-    snapshot = a_snapshot(
-        catalog=labelled("train"),
-        machines=(*machines, offline),
-        waiting=(a_waiting(),),
-    )
-    rejections = {item.machine: item for item in verdict(snapshot).rejections}
-    assert len(rejections) == len(machines) + 1
-    for machine in machines:
-        found = rejections[machine.name]
-        assert found.reason is Reason.LABEL_MISMATCH
-        assert found.subject == "role=train"
-        assert found.detail == f"it has {machine.labels['role']}"
-
-
-def test_a_label_that_no_machine_has_is_called_by_its_name() -> None:
-    """A typo in the attribute looks different from a value that is missing."""
-    machines = (with_labels("a", role="db"), a_machine("b"))
-    typo = a_catalog(classes=(a_class(labels={"rolle": "db"}),))
-    found = told(a_snapshot(catalog=typo, machines=machines, waiting=(a_waiting(),)))
-    assert found.detail == "no machine has a label called rolle"
-    value = told(
-        a_snapshot(catalog=labelled("x"), machines=machines, waiting=(a_waiting(),))
-    )
-    assert value.detail == "no machine has this label and value"
-
-
-def test_more_devices_than_any_machine_has_is_refused_with_the_largest_seen() -> None:
-    """It is never queued silently: nothing that may happen would start it."""
-    decided = plan(
-        a_snapshot(
-            catalog=a_catalog(classes=(a_gpu_class(devices=999),)),
-            machines=(a_gpu_box(gpus=8), a_gpu_box("small", gpus=2)),
-            waiting=(a_waiting(),),
-        )
-    )
-    (refusal,) = decided.refusals
-    assert decided.waits == ()
-    assert refusal.explanation.reason is Reason.EXCEEDS_ANY_MACHINE
-    assert (refusal.explanation.requested, refusal.explanation.capacity) == (999, 8)
-
-
-def test_what_is_a_little_too_large_does_not_read_as_equal() -> None:
-    """The largest machine is told rounded down, and what is asked for rounded up."""
-    why = told(
-        a_snapshot(
-            catalog=a_catalog(classes=(a_class("cpu", memory_bytes=32 * GIB),)),
-            machines=(a_machine("box", memory_bytes=32 * GIB - 1),),
-            waiting=(a_waiting("w"),),
-        )
-    )
-    assert "32 GiB asked for, the largest has 31.9 GiB" in sentence(why)
 
 
 def test_what_waits_and_what_can_never_run_differ_in_kind_and_words() -> None:
@@ -231,21 +160,6 @@ def test_memory_that_is_reserved_is_not_free_however_little_of_it_is_used() -> N
     assert why.reason is Reason.MEMORY_BUSY
     assert (why.requested, why.free, why.capacity) == (4 * GIB, 2 * GIB, 32 * GIB)
     assert [(one.owner, one.amount) for one in why.holders] == [("bob", 30 * GIB)]
-
-
-def test_more_than_the_quota_allows_at_all_can_never_be() -> None:
-    """Six cores under a limit of five is refused with both numbers, not queued."""
-    found = told(
-        a_snapshot(
-            catalog=a_catalog(
-                classes=(a_class(cpu_milli=6000),),
-                quotas=(Quota(user="*", cpu_milli=5000),),
-            ),
-            waiting=(a_waiting(),),
-        )
-    )
-    assert found.reason is Reason.EXCEEDS_QUOTA_EVER
-    assert (found.requested, found.capacity) == (6000, 5000)
 
 
 def test_of_high_priority_work_the_real_blocker_is_named() -> None:

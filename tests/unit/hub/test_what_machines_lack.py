@@ -175,14 +175,27 @@ def test_a_container_engine_must_be_known_to_hand_out_gpus(
     assert reason_and_subject(answer(box, a_gpu_class())) == (reason, gpu)
 
 
-def test_a_capability_that_nobody_looked_for_is_unknown() -> None:
-    """Only a machine that answers "no" lacks it."""
+def test_a_capability_is_unknown_for_as_long_as_a_machine_may_tell_of_it() -> None:
+    """While its probes run, and where one could not tell; after them it is missing."""
     launcher = "launcher.srun"
-    silent = answer(a_machine(), a_class(), requires=(launcher,))
-    assert reason_and_subject(silent) == (UNKNOWN, launcher)
+    for unsaid in ({"settled": False}, {"capabilities": {launcher: None}}):
+        silent = answer(a_machine(**unsaid), a_class(), requires=(launcher,))
+        assert reason_and_subject(silent) == (UNKNOWN, launcher)
+    done = answer(a_machine(), a_class(), requires=(launcher,))
+    assert reason_and_subject(done) == (Reason.CAPABILITY_MISSING, launcher)
     without = a_machine(capabilities={launcher: False})
     lacking = answer(without, a_class(), capabilities=(launcher,))
     assert reason_and_subject(lacking) == (Reason.CAPABILITY_MISSING, launcher)
+
+
+def test_what_an_environment_can_do_is_unknown_until_it_is_built() -> None:
+    """Then a backend of which it does not tell is one that it has not."""
+    backend = "distributed.glooo"
+    unbuilt = answer(a_machine(), a_class(), requires=(backend,))
+    assert reason_and_subject(unbuilt) == (UNKNOWN, backend)
+    built = a_machine(environments={"secret-environment": {"distributed.gloo": True}})
+    found = answer(built, a_class(), requires=(backend,))
+    assert reason_and_subject(found) == (Reason.CAPABILITY_MISSING, backend)
 
 
 @pytest.mark.parametrize(
