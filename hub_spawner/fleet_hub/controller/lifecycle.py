@@ -158,8 +158,6 @@ def finish(
         message = f"{event} does not end a workload"
         raise ValueError(message)
     kind = TimelineKind(record.state.value)
-    if explanation is None and record.stop is not None:
-        explanation = record.stop.explanation
     # The entry is written before the machine is forgotten: it says where it was.
     record = tx.record(record, kind, actor=actor, explanation=explanation)
     record = release(core, tx, record)

@@ -63,7 +63,6 @@ class Presence:
     """Allocations that ended for us and still run there: they hold what they held."""
     foreign: set[tuple[str, int]] = field(default_factory=set)
     """What it runs and we never issued to it."""
-    lost_ledger: bool = False
     rebooted: bool = False
 
 

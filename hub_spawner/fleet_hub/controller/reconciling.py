@@ -72,7 +72,6 @@ def greet(core: Core, machine: str, hello: Hello) -> Welcome:
     presence.facts = facts_of(machine, hello.capabilities)
     presence.protocol = hello.protocol
     presence.rebooted = record.boot_id not in {None, hello.boot_id}
-    presence.lost_ledger = record.ledger_id not in {None, hello.ledger_id}
     with core.transaction() as tx:
         tx.change.machines[machine] = replace(
             record,
@@ -248,7 +247,7 @@ def _judge_other(
     if not _is_issued(issued, machine, item.epoch):
         _note_foreign(core, machine, item.allocation, item.epoch)
         return
-    if item.allocation in tx.change.issued or (issued and issued.open):
+    if issued is None or issued.open:
         return
     if item.event in reporting.OVER:
         presence.leftovers.discard(item.allocation)
@@ -329,7 +328,6 @@ def _late(core: Core, tx: Transaction, machine: str, report: Report) -> None:
         core.model.stirred.add(machine)
         tx.change.issued[report.allocation] = None
         tx.tell(machine, Forget(allocation=report.allocation, epoch=report.epoch))
-        core.want_cycle()
 
 
 def catch_up(core: Core, machine: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from fleet_contracts.allocations import ENDED, TRANSITIONS, Event, State
+from fleet_contracts.allocations import TRANSITIONS, Event, State
 from fleet_contracts.language import mark
 from fleet_contracts.protocol import AgentEvent, Forget
 from fleet_contracts.reasons import Explanation, Reason
@@ -107,8 +107,6 @@ def _forward(
     if record.state is State.UNKNOWN:
         return _return(tx, record, target, url=url)
     for event in _FORWARD[: _FORWARD.index(target) + 1]:
-        if TRANSITIONS[record.state][event] is None:
-            continue
         earlier = record.state
         record = tx.advance(record, event)
         if record.state is not earlier:
@@ -177,8 +175,6 @@ def _stopping(
     tx: Transaction, record: Workload, explanation: Explanation | None
 ) -> Workload:
     """The agent itself began the end: a time limit, or its owner's wish."""
-    if TRANSITIONS[record.state][Event.STOP_ASKED] is None or record.state in ENDED:
-        return record
     intent = record.stop or StopIntent(
         actor="agent",
         explanation=explanation or Explanation(reason=Reason.STOPPED_BY_ADMIN),
@@ -226,8 +222,7 @@ def _end(
         actor="agent",
         explanation=_why(record, explanation),
     )
-    if tx.change.issued.get(assignment.allocation) is not None:
-        tx.change.issued[assignment.allocation] = None
+    tx.change.issued[assignment.allocation] = None
     return over
 
 
@@ -265,7 +260,7 @@ def _rejected(
 
 def progress(core: Core, record: Workload, latest: Progress, at: datetime) -> None:
     """Show how far a step is; written together with others, twice a second at most."""
-    if record.state in ENDED or record.stop is not None:
+    if record.stop is not None:
         return
     steps = core.model.progress.setdefault(record.id, {})
     if latest.step in steps or len(steps) < MOST_STEPS:
