@@ -44,6 +44,15 @@ class Place(NamedTuple):
     workload: str
 
 
+def behind_priority(waiting: Waiting, request: Request) -> int:
+    """Return the first part of a place: an admin's word, or the profile's priority.
+
+    Never both: who is put first or last is before or behind whoever was put there
+    earlier, whatever their profiles say.
+    """
+    return -(waiting.priority or request.profile.priority)
+
+
 class Line:
     """Everybody who waits, in order."""
 
@@ -90,7 +99,7 @@ class Line:
 
     def _enter(self, waiting: Waiting, request: Request) -> Place:
         user = waiting.principal.user_id
-        behind = -(waiting.priority + request.profile.priority)
+        behind = behind_priority(waiting, request)
         owing = self._owing.get((user, behind), 0.0)
         place = Place(
             behind,

@@ -10,7 +10,7 @@ from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_hub.scheduling.entries import Entry, Found
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.interests import Interest
-from fleet_hub.scheduling.line import Line
+from fleet_hub.scheduling.line import Line, behind_priority
 from fleet_hub.scheduling.profile import (
     FOREVER,
     Claim,
@@ -56,7 +56,7 @@ class Promises:
         waiter.found, waiter.start = found, found.start
         self._promised[waiter.workload] = waiter
         self._on.setdefault(found.machine, set()).add(waiter.workload)
-        self._behind[self._priority(waiter)] += 1
+        self._behind[_behind(waiter)] += 1
         self._moved(waiter)
 
     def on_machine(self, name: str) -> frozenset[str]:
@@ -74,7 +74,7 @@ class Promises:
             return None
         del self._promised[waiter.workload]
         self._on[found.machine].discard(waiter.workload)
-        self._behind[self._priority(waiter)] -= 1
+        self._behind[_behind(waiter)] -= 1
         self._moved(waiter)
         entry = self._fleet.entries.get(found.machine)
         if entry is not None:
@@ -148,12 +148,12 @@ class Promises:
 
         With it come those lower promises that stand on its machine.
         """
-        behind = self._priority(waiter)
+        behind = _behind(waiter)
         if not any(count for other, count in self._behind.items() if other > behind):
             return found, []
         lower: dict[str, list[Waiter]] = {}
         for other in self._promised.values():
-            if self._priority(other) > behind and other.found is not None:
+            if _behind(other) > behind and other.found is not None:
                 lower.setdefault(other.found.machine, []).append(other)
         displaced: list[Waiter] = []
         for name, others in sorted(lower.items()):
@@ -185,7 +185,7 @@ class Promises:
 
     def _overtaken(self, other: Waiter, by: Waiter, machine: str) -> Explanation:
         """Return that *by* comes before *other* there, as far as the latter may know."""
-        # What is added to a profile's own priority is an admin's word.
+        # What stands in place of a profile's own priority is an admin's word.
         is_put_first = by.waiting.priority > 0
         cause = Cause.PUT_FIRST if is_put_first else Cause.PRIORITY
         owner = by.waiting.principal.name
@@ -195,9 +195,6 @@ class Promises:
             workload=by.workload, owner=owner if is_named else None, own=is_own
         )
         return broken(cause, machine, by=who)
-
-    def _priority(self, waiter: Waiter) -> int:
-        return -(waiter.waiting.priority + waiter.request.profile.priority)
 
     def _still_fits(
         self, entry: Entry, waiter: Waiter, found: Found, now: float
@@ -234,3 +231,7 @@ def _cause(entry: Entry | None, name: str, now: float) -> Explanation:
     if any(hold.end <= now for hold in entry.holds.values()):
         return broken(Cause.HOLDER_OVERDUE, name)
     return broken(Cause.LESS_ROOM, name)
+
+
+def _behind(waiter: Waiter) -> int:
+    return behind_priority(waiter.waiting, waiter.request)

@@ -135,7 +135,7 @@ class Waiting:
     """None: the profile's first class."""
     kind: WorkloadKind = WorkloadKind.NOTEBOOK
     priority: int = 0
-    """Added to the profile's own."""
+    """An admin's word, in place of the profile's own; 0: there is none."""
     asked_at: float
     parked: bool = False
     pin: Pin | None = None

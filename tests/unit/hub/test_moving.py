@@ -73,6 +73,20 @@ def test_first_comes_before_every_priority_and_last_behind_all() -> None:
     assert ahead(fleet, waiting) == [2, 0, 1]
 
 
+def test_the_latest_word_counts_whatever_the_profiles_say() -> None:
+    """Whoever was put first or last earlier keeps no lead by a profile's priority."""
+    fleet, _, waiting = a_fleet()
+    one, two, urgent = waiting
+    move(fleet, urgent, Place.FIRST)
+    move(fleet, one, Place.FIRST)
+    assert ahead(fleet, waiting) == [0, 2, 1]
+    move(fleet, one, Place.LAST)
+    move(fleet, urgent, Place.LAST)
+    assert ahead(fleet, waiting) == [1, 0, 2]
+    move(fleet, two, Place.LAST)
+    assert ahead(fleet, waiting) == [0, 2, 1]
+
+
 def test_it_is_told_logged_and_kept_beyond_a_restart() -> None:
     """With the reason in the log, and without it in the timeline."""
     fleet, _, (_, two, _) = a_fleet()
