@@ -197,7 +197,10 @@ async def test_a_question_about_nothing_says_so(
         (("explain", "wnone"), "there is no workload wnone"),
         (("explain", "w1", "--profile", "jupyter"), "name a workload"),
         (("explain", "--profile", "jupyter"), "--user"),
-        (("explain", "--profile", "NO SLUG", "--user", "a"), "not understood: profile"),
+        (
+            ("explain", "--profile", "NO SLUG", "--user", "a"),
+            "not understood: profile 'NO SLUG'",
+        ),
         (("explain", "wnone", "--state", "/nowhere.json"), "cannot be read"),
         (("explain", "wnone", "--state", str(broken)), "no exported state"),
     ):

@@ -8,6 +8,7 @@ from typing import Final
 
 from fleet_contracts.allocations import State
 from fleet_contracts.changes import change_sentence
+from fleet_contracts.language import speaks_of_another
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.sentences import headline, prospect, remedy, sentence
 from fleet_contracts.timeline import LikelyStart
@@ -94,6 +95,7 @@ def written(inquiry: Inquiry) -> Answer:
     """Return what was found out, in words.  It may be done beside other work."""
     no_copy = inquiry.no_copy
     ways = {
+        "of_another": speaks_of_another(),
         "ways_out": inquiry.instead,
         "no_copy": None if no_copy is None else _told(no_copy, inquiry.as_of),
         "profiles": inquiry.profiles,

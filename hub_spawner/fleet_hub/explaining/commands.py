@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 from fleet_contracts.language import speaking
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from fleet_hub.explaining.document import Question
     from fleet_hub.explaining.view import View
 
+    Found = TypeVar("Found")
 
 _PLACES: Final = {
     "first": "first in the line, within the quotas",
@@ -118,17 +121,9 @@ def _explain(arguments: argparse.Namespace) -> int:
 
     question = _question(arguments)
     if arguments.state is not None:
-        from fleet_hub.explaining.answers import (  # noqa: PLC0415 - a whole engine
-            UnknownSubjectError,
-            answer,
-        )
+        from fleet_hub.explaining.answers import answer  # noqa: PLC0415 - an engine
 
-        try:
-            # Whoever asks here is not the one who waits.
-            with speaking(of_another=True):
-                found = answer(_view(arguments.state), question)
-        except UnknownSubjectError as error:
-            raise ConfigurationError(str(error)) from error
+        found = _offline(arguments.state, lambda view: answer(view, question))
     else:
         told = _ask(arguments, f"explain?{_query(question)}")
         found = Answer.model_validate_json(told)
@@ -144,10 +139,9 @@ def _queue(arguments: argparse.Namespace) -> int:
     from fleet_hub.terminal import Style  # noqa: PLC0415 - as above
 
     if arguments.state is not None:
-        from fleet_hub.explaining.answers import line  # noqa: PLC0415 - a whole engine
+        from fleet_hub.explaining.answers import line  # noqa: PLC0415 - an engine
 
-        with speaking(of_another=True):
-            found = line(_view(arguments.state))
+        found = _offline(arguments.state, line)
     else:
         found = LineDocument.model_validate_json(_ask(arguments, "queue"))
     _print(found, describe_line(found, Style.of()), as_json=arguments.json)
@@ -215,8 +209,11 @@ def _question(arguments: argparse.Namespace) -> Question:
             }
         )
     except ValidationError as error:
-        names = sorted({str(fault["loc"][0]) for fault in error.errors()})
-        raise ConfigurationError(f"not understood: {', '.join(names)}") from None
+        wrong = {str(fault["loc"][0]): fault["input"] for fault in error.errors()}
+        told = ", ".join(f"{name} {str(value)!r:.80}" for name, value in wrong.items())
+        named = wrong.keys() & {"profile", "class"}
+        hint = "; profiles and classes have names such as torch-gpu" if named else ""
+        raise ConfigurationError(f"not understood: {told}{hint}") from None
 
 
 def _query(question: Question) -> str:
@@ -225,16 +222,46 @@ def _query(question: Question) -> str:
     return urlencode([*fields.items(), *(("group", group) for group in groups)])
 
 
+def _offline(path: Path, ask: Callable[[View], Found]) -> Found:
+    """Return what *ask* finds out in the exported state in *path*.
+
+    Raises:
+        ConfigurationError: there is no such state, or nothing can be found out in it.
+    """
+    from fleet_hub.explaining.answers import (  # noqa: PLC0415 - an engine
+        UnknownSubjectError,
+    )
+
+    try:
+        # Whoever asks here is not the one who waits.
+        with speaking(of_another=True):
+            return ask(_view(path))
+    except UnknownSubjectError as error:
+        raise ConfigurationError(str(error)) from error
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # What the controller writes can be answered from: this was edited.
+        raise ConfigurationError(
+            f"{path}: no fleet is ever in this state: {str(error).splitlines()[0]}"
+        ) from error
+
+
 def _view(path: Path) -> View:
     from fleet_hub.explaining.state import StateError, load  # noqa: PLC0415 - as above
     from fleet_hub.explaining.view import view_of  # noqa: PLC0415 - as above
 
     try:
-        return view_of(load(path.read_bytes()))
+        state = load(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
     except StateError as error:
         raise ConfigurationError(f"{path}: {error}") from error
+    this = version("jupyterhub-fleet")
+    if state.version != this:
+        sys.stderr.write(
+            f"{path} was written by version {state.version}, and this is {this}: it "
+            "may decide otherwise.\n"
+        )
+    return view_of(state)
 
 
 def _ask(arguments: argparse.Namespace, path: str) -> bytes:

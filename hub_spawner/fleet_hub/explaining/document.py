@@ -112,6 +112,8 @@ class Answer(Message):
     may_be_asked: bool
     """It starts now, or it would wait; False: it can never run as asked, or must not."""
     headline: str
+    of_another: bool = False
+    """Its sentences name who asks; otherwise they speak to them, as "you"."""
     why: Told | None = None
     machine: str | None = None
     """Where it runs, or would start."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from fleet_contracts.language import mark
+from fleet_contracts.language import mark, speaking
 from fleet_contracts.reasons import ReasonKind
 from fleet_contracts.sentences import sentence
 from fleet_hub.explaining.document import Answer, InLine, LineDocument, OnMachine
@@ -38,12 +38,13 @@ KINDS: Final = {
 
 def describe(answer: Answer, style: Style) -> str:
     """Return *answer* in words: the headline, what helps, and every machine."""
-    blocks = [
-        "\n".join(_top(answer, style)),
-        "\n".join(_changes(answer, style)),
-        "\n".join(_instead(answer, style)),
-        "\n".join(_machines(answer, style)),
-    ]
+    with speaking(of_another=answer.of_another):
+        blocks = [
+            "\n".join(_top(answer, style)),
+            "\n".join(_changes(answer, style)),
+            "\n".join(_instead(answer, style)),
+            "\n".join(_machines(answer, style)),
+        ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 

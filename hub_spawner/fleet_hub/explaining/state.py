@@ -7,6 +7,7 @@ that selection and placement come out the same.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -121,7 +122,15 @@ def latest_files(servers: Iterable[Subject]) -> Pin | None:
     return None if latest is None else latest.files
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """What every state begins with, whatever else its version has."""
+
+    schema: str
+
+
 _STATE: Final = TypeAdapter(FleetState)
+_HEAD: Final = TypeAdapter(_Head)
 
 
 def dump(state: FleetState) -> dict[str, Any]:
@@ -138,17 +147,29 @@ def load(text: str | bytes) -> FleetState:
     Raises:
         StateError: it is none, or of another version.
     """
+    written = text.encode() if isinstance(text, str) else text.removeprefix(BOM_UTF8)
+    other = _schema(written)
+    if other not in {None, SCHEMA}:
+        raise StateError(
+            f"this is no exported state of this version: it is {other!r}, and only "
+            f"{SCHEMA!r} is read"
+        )
     try:
-        state = _STATE.validate_json(text)
+        return _STATE.validate_json(written)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise StateError(
             f"this is no exported state: {where}: {first['msg']}"
         ) from None
-    if state.schema != SCHEMA:
-        raise StateError(f"this state is {state.schema!r}; only {SCHEMA!r} is read")
-    return state
+
+
+def _schema(written: bytes) -> str | None:
+    """Return which schema the state says that it has; None: it says nothing."""
+    try:
+        return _HEAD.validate_json(written).schema
+    except ValidationError:
+        return None
 
 
 def redacted(state: FleetState) -> FleetState:

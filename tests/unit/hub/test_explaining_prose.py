@@ -18,6 +18,7 @@ from scheduling_builders import (
 )
 
 from fleet_contracts.catalog import Audience
+from fleet_contracts.language import speaking
 from fleet_hub.explaining.answers import answer
 from fleet_hub.explaining.document import Answer, Question
 from fleet_hub.explaining.prose import describe
@@ -136,3 +137,20 @@ def test_a_large_fleet_comes_by_the_page_with_a_count_of_all_reasons() -> None:
     assert first.alike == last.alike
     assert [len(one.machines) for one in first.alike] == [1, 120]
     assert [len(one.machines) for one in (first, last)] == [40, 1]
+
+
+def test_machines_are_told_in_the_voice_of_the_headline() -> None:
+    """A holder is "you" to who asks for themselves, and named to anybody else."""
+    held = an_allocation("h", owner="alice", cpu_milli=8000)
+    snapshot = a_snapshot(machines=(a_machine("box", held=(held,)),))
+    state = FleetState(as_of=datetime.fromtimestamp(NOON, UTC), snapshot=snapshot)
+    asked = {"profile": "lab", "user": "alice", "groups": ()}
+    for of_another, named, other in (
+        (True, "held by alice", "held by you"),
+        (False, "held by you", "held by alice"),
+    ):
+        with speaking(of_another=of_another):
+            found = answer(view_of(state), Question.model_validate(asked))
+        text = " ".join(describe(found, Style()).split())
+        assert text.count(named) == 2
+        assert other not in text

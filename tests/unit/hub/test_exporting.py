@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from fleet_controller import Fleet, a_catalog
 
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
+from fleet_hub.cli import parser
 from fleet_hub.controller import asking, exporting
 from fleet_hub.controller.timelines import timeline_of
+from fleet_hub.errors import ConfigurationError
 from fleet_hub.explaining.answers import UnknownSubjectError, answer, line
 from fleet_hub.explaining.document import InLine, Question
 from fleet_hub.explaining.prose import describe
@@ -195,10 +198,64 @@ def test_what_is_no_state_is_refused_with_where(text: str, part: str) -> None:
 
 
 def test_a_later_version_of_the_state_is_not_guessed_at() -> None:
-    """Its meaning may have changed."""
+    """Its meaning may have changed, whatever it has or lacks."""
     document = dump(exporting.state_of(Fleet().core))
-    with pytest.raises(StateError, match="only"):
-        load(json.dumps({**document, "schema": "jupyterhub-fleet/state/v2"}))
+    for parts in (document, {"new": 1}):
+        with pytest.raises(StateError, match="state/v2', and only"):
+            load(json.dumps({**parts, "schema": "jupyterhub-fleet/state/v2"}))
+
+
+def test_a_mark_of_byte_order_before_the_state_is_nothing() -> None:
+    """Editors put one there."""
+    text = json.dumps(dump(exporting.state_of(Fleet().core)))
+    assert load(text.encode("utf-8-sig")) == load(text)
+
+
+def edited(tmp_path: Path, *keys: str | int, value: object) -> Path:
+    """Return a fleet's exported state in a file, with another value somewhere."""
+    fleet = Fleet()
+    fleet.machine()
+    document: Any = dump(exporting.state_of(fleet.core))
+    part = document
+    for key in keys[:-1]:
+        part = part[key]
+    part[keys[-1]] = value
+    file = tmp_path / "case.json"
+    file.write_text(json.dumps(document))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("snapshot", "machines", 0, "quarantined_until"), float(1 << 70)),
+        (("snapshot", "machines", 0, "name"), "Not A Name"),
+        (("snapshot", "machines", 0, "facts", "cores_milli"), -1),
+    ],
+)
+def test_a_state_that_no_fleet_has_gets_one_line_about_the_file(
+    tmp_path: Path, keys: tuple[str | int, ...], value: object
+) -> None:
+    """Somebody edited it: each value is well-formed, and together they are nonsense."""
+    file = edited(tmp_path, *keys, value=value)
+    profile = Fleet().core.catalogs.current().profiles[0].name
+    asked = ["explain", "--profile", profile, "--user", "zoe", "--state", str(file)]
+    arguments = parser().parse_args(asked)
+    with pytest.raises(ConfigurationError, match=r"case\.json") as raised:
+        arguments.command(arguments)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_the_state_of_another_version_is_answered_from_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own version may decide otherwise, so whoever reads the answer is told."""
+    file = edited(tmp_path, "version", value="0.0.1")
+    arguments = parser().parse_args(["queue", "--state", str(file)])
+    assert arguments.command(arguments) == 0
+    told = capsys.readouterr()
+    assert told.out.endswith("Nobody waits.\n")
+    assert "written by version 0.0.1" in told.err
 
 
 def test_nothing_is_asked_about_nothing() -> None:
