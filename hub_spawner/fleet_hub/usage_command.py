@@ -13,7 +13,7 @@ from fleet_hub.accounts import Account, UsageDocument, as_csv
 from fleet_hub.asking_controller import ask_raw
 from fleet_hub.command_places import controller_of
 from fleet_hub.errors import ConfigurationError
-from fleet_hub.periods import PeriodError, moment, month
+from fleet_hub.periods import PeriodError, moment, month, month_before
 from fleet_hub.terminal import Column, Style, table, width, wrapped
 
 
@@ -99,10 +99,7 @@ def _period(arguments: argparse.Namespace) -> tuple[datetime | None, datetime | 
         if arguments.since == "beginning":
             return None, until
         if arguments.since is None:
-            around = until or now
-            return around.replace(
-                day=1, hour=0, minute=0, second=0, microsecond=0
-            ), until
+            return month_before(until or now), until
         since = moment(arguments.since, now)
     except PeriodError as error:
         raise ConfigurationError(str(error)) from error

@@ -257,6 +257,23 @@ def test_what_was_held_adds_up_within_any_period(reopen: Reopen) -> None:
         ] == expected
 
 
+def test_what_was_held_follows_a_user_to_another_name(reopen: Reopen) -> None:
+    """Nobody else's does, of the same id or of the same name, nor what comes later."""
+    other_id = replace(a_span().held, user_id=9)
+    other_name = replace(a_span().held, user="bob")
+    spans = [a_span("a1"), a_span("a2", held=other_id), a_span("a3", held=other_name)]
+    reopen().commit(Change(spans=spans))
+    renamed = {(a_span().held.user_id, a_span().held.user): "ada"}
+    reopen().commit(Change(renamed=renamed, spans=[a_span("a4")]))
+    found = {(one.held.user_id, one.held.user) for one in reopen().totals(0, 100)}
+    assert found == {
+        (1, "ada"),
+        (1, "alice"),
+        (1, "bob"),
+        (9, "alice"),
+    }
+
+
 def test_an_allocation_is_accounted_once(reopen: Reopen) -> None:
     """A second release of it is refused, with everything in the same change."""
     store = reopen()

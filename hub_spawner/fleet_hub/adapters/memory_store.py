@@ -5,7 +5,8 @@ It refuses what the durable store refuses; one suite runs against both.
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from collections.abc import Mapping
+from dataclasses import astuple, replace
 
 from fleet_contracts.timeline import TimelineEvent
 from fleet_hub.controller.audit_entry import AuditEntry, Numbered
@@ -93,6 +94,7 @@ class MemoryStore:
             if code is not None:
                 self._codes[code_hash] = code
         self._usage |= change.usage
+        self._rename(change.renamed)
         self._spans |= {span.allocation: span for span in change.spans}
         for name in change.removed:
             self._secrets.pop(name, None)
@@ -102,6 +104,13 @@ class MemoryStore:
                 self._secrets[name] = secrets
         if change.generation is not None:
             self._generation = change.generation
+
+    def _rename(self, renamed: Mapping[tuple[int, str], str]) -> None:
+        for allocation, span in self._spans.items():
+            held = span.held
+            name = renamed.get((held.user_id, held.user))
+            if name is not None:
+                self._spans[allocation] = replace(span, held=replace(held, user=name))
 
     def _with_events(self, change: Change) -> dict[str, list[TimelineEvent]]:
         events = {

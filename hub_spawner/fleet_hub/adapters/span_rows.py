@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from fleet_hub.controller.spans import Held, Span, Total
@@ -57,6 +57,16 @@ def write(connection: sqlite3.Connection, spans: Iterable[Span]) -> None:
             )
             for span in spans
         ),
+    )
+
+
+def rename(
+    connection: sqlite3.Connection, renamed: Mapping[tuple[int, str], str]
+) -> None:
+    """Follow the names of users."""
+    connection.executemany(
+        "UPDATE spans SET user = ? WHERE user_id = ? AND user = ?",
+        ((name, user_id, before) for (user_id, before), name in renamed.items()),
     )
 
 

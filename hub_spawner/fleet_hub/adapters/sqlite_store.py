@@ -140,6 +140,7 @@ class SqliteStore:
         for user, used in change.usage.items():
             row = (user, used.amount, used.as_of)
             execute("INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", row)
+        span_rows.rename(self._connection, change.renamed)
         span_rows.write(self._connection, change.spans)
         for workload, secrets in change.secrets.items():
             execute("DELETE FROM secrets WHERE workload = ?", (workload,))

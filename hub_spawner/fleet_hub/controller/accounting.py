@@ -30,14 +30,14 @@ def usage(
 ) -> UsageDocument:
     """Return what was held from *since* to *until*, or to now if that is earlier.
 
-    With *user*, only what that user held.
+    With *user*, only what whoever goes by that name held.
     """
     now = core.clock.now()
     begin = -_LATEST if since is None else micros(since)
     end = micros(now) if until is None else min(micros(until), micros(now))
     totals: dict[Held, list[int]] = {}
     for total in (*core.store.totals(begin, end), *_open(core, now, begin, end)):
-        if user is None or total.held.user == user:
+        if user is None or _is_of(core, total.held, user):
             entry = totals.setdefault(total.held, [0, 0])
             entry[0] += total.allocations
             entry[1] += total.microseconds
@@ -47,6 +47,15 @@ def usage(
         until=moment_of(max(begin, end)) if since is not None else moment_of(end),
         accounts=tuple(_accounts(totals)),
     )
+
+
+def _is_of(core: Core, held: Held, user: str) -> bool:
+    """Return whether whoever goes by the name *user* held that.
+
+    Somebody else may have had the name before: then their accounts are not shown.
+    """
+    ids = {record.principal.user_id for record in core.model.with_name(user)}
+    return held.user == user and (not ids or held.user_id in ids)
 
 
 def _open(core: Core, now: datetime, begin: int, end: int) -> list[Total]:

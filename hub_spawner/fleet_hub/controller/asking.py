@@ -229,8 +229,14 @@ def _follow_rename(core: Core, tx: Transaction, principal: Principal) -> None:
     known = core.model.with_id_or_name(principal.user_id, principal.name)
     for record in known:
         same_user = record.principal.user_id == principal.user_id
+        if same_user and record.retired:
+            # Of a user who is gone, perhaps: the Hub gives ids out again.
+            continue
         if same_user and record.principal != principal:
             tx.put(replace(record, principal=principal))
+            if record.principal.name != principal.name:
+                before = (principal.user_id, record.principal.name)
+                tx.change.renamed[before] = principal.name
         elif not same_user and record.principal.name == principal.name:
             nobody = record.principal.model_copy(update={"name": ""})
             tx.put(replace(record, principal=nobody))

@@ -44,6 +44,8 @@ class Change:
     """What users have used, by the Hub's user id."""
     spans: list[Span] = field(default_factory=list)
     """What was released, and how long it was held."""
+    renamed: dict[tuple[int, str], str] = field(default_factory=dict)
+    """What a user is called now, by the Hub's id and the name before; accounts follow."""
     generation: int | None = None
     """A new store generation, when a machine has seen a higher epoch than ours."""
 
@@ -60,6 +62,7 @@ class Change:
             or self.audit
             or self.usage
             or self.spans
+            or self.renamed
             or self.generation is not None
         )
 

@@ -15,11 +15,12 @@ from hypothesis import given
 from fleet_contracts.protocol import AgentEvent
 from fleet_hub.accounts import UsageDocument, as_csv
 from fleet_hub.adapters.memory_store import MemoryStore
+from fleet_hub.admission import ServerKey
 from fleet_hub.controller import asking, stopping
 from fleet_hub.controller.accounting import usage
 from fleet_hub.controller.ports import Change
 from fleet_hub.controller.spans import Held, Span, moment_of
-from fleet_hub.periods import PeriodError, moment, month
+from fleet_hub.periods import PeriodError, moment, month, month_before
 from fleet_hub.service.metrics import Metrics
 
 
@@ -113,6 +114,62 @@ def test_a_deleted_server_leaves_its_account() -> None:
     ended(fleet, record)
     assert record.id not in fleet.core.model.workloads
     assert seconds_of(fleet) == {("alice", "small"): 30.0}
+
+
+def one_held(fleet: Fleet, server: int, **changes: Any) -> None:
+    """Let somebody hold something for half a minute, and delete the server if asked."""
+    retired = changes.pop("retired", False)
+    record = fleet.ask(server, **changes)
+    fleet.clock.advance(30)
+    if retired:
+        stopping.retire(fleet.core, fleet.get(record))
+    else:
+        stopping.stop(fleet.core, fleet.get(record), by="user")
+    ended(fleet, record)
+
+
+def test_accounts_follow_a_user_to_another_name_and_no_namesake_reads_them() -> None:
+    """Alice became ada; another person is alice now, and was never asked about."""
+    fleet = Fleet()
+    fleet.machine()
+    one_held(fleet, 1)
+    one_held(fleet, 2, principal=a_principal("ada"))
+    assert seconds_of(fleet, user="ada") == {("ada", "small"): 60.0}
+    assert seconds_of(fleet, user="alice") == {}
+    fleet.machine("other")
+    one_held(fleet, 3, principal=a_principal("alice", 7))
+    assert seconds_of(fleet, user="alice") == {("alice", "small"): 30.0}
+    assert seconds_of(fleet.restarted(), user="ada") == {("ada", "small"): 60.0}
+
+
+def test_nobody_reads_what_somebody_of_the_same_name_held_before() -> None:
+    """Their server and they were deleted, and the name was given to somebody else."""
+    fleet = Fleet()
+    fleet.machine()
+    one_held(fleet, 1, retired=True)
+    fleet.machine("other")
+    one_held(fleet, 2, principal=a_principal("alice", 7))
+    assert seconds_of(fleet, user="alice") == {("alice", "small"): 30.0}
+    everybody = [(one.user_id, one.seconds) for one in usage(fleet.core).accounts]
+    assert everybody == [(1, 30.0), (7, 30.0)]
+
+
+def test_an_id_that_is_given_out_again_moves_no_account() -> None:
+    """Alice and her server are gone, if not confirmed yet; zoe has her id now."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    one_held(fleet, 1)
+    record = fleet.ask(2)
+    fleet.clock.advance(30)
+    agent.disconnect()
+    for server in (1, 2):
+        key = ServerKey(user_id=1, server_id=server)
+        old = fleet.core.model.by_key(key)
+        assert old is not None
+        stopping.retire(fleet.core, old)
+    fleet.ask(3, principal=a_principal("zoe"))
+    assert fleet.get(record).principal.name == "alice"
+    assert seconds_of(fleet, user="zoe") == {}
 
 
 def test_a_clock_that_goes_back_takes_nothing_from_anybody() -> None:
@@ -268,6 +325,7 @@ def test_csv_is_exact_and_runs_nothing_in_a_spreadsheet() -> None:
         ("2026-11-01T12:30+02:00", datetime(2026, 11, 1, 10, 30, tzinfo=UTC)),
         ("90m", NOON - timedelta(minutes=90)),
         ("1d12h", NOON - timedelta(hours=36)),
+        ("90s", NOON - timedelta(seconds=90)),
     ],
 )
 def test_a_moment_is_a_date_a_time_or_a_while_ago(
@@ -277,7 +335,15 @@ def test_a_moment_is_a_date_a_time_or_a_while_ago(
     assert moment(text, NOON) == expected
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "-7d", "7 moons"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "yesterday", "2026-13-01", "-7d", "7 moons", "99999999d"),
+        # A year is rather meant than so many seconds ago.
+        *("2026", "0", "2026.5"),
+        *("0001-01-01T00:00+14:00", "9999-12-31T23:00-14:00"),
+    ],
+)
 def test_what_names_no_moment_says_how_to_write_one(text: str) -> None:
     """Never a guess."""
     with pytest.raises(PeriodError, match="7d"):
@@ -292,6 +358,17 @@ def test_a_month_ends_where_the_next_one_begins() -> None:
     )
     with pytest.raises(PeriodError):
         month("12-2026")
+    with pytest.raises(PeriodError):
+        month("9999-12")
+
+
+def test_a_period_without_a_beginning_is_the_month_that_its_end_lies_in() -> None:
+    """The first of a month ends the one before it."""
+    december = datetime(2026, 12, 1, tzinfo=UTC)
+    november = datetime(2026, 11, 1, tzinfo=UTC)
+    assert month_before(december) == november
+    assert month_before(december - timedelta(microseconds=1)) == november
+    assert month_before(december + timedelta(microseconds=1)) == december
 
 
 def test_an_instant_survives_its_way_into_the_table() -> None:
