@@ -100,6 +100,27 @@ async def test_a_bad_edit_changes_nothing_and_says_where_and_why(
     assert document["reloads"] == []
 
 
+async def test_a_bad_edit_changes_nothing_through_a_restart_either(
+    service: Service,
+) -> None:
+    """A controller that is killed meanwhile comes back, offers the same and says why."""
+    service.edit_catalog(CATALOG.replace("title: Small", "title: Tiny"))
+    await told(service, lambda it: bool(it["reloads"]))
+    before = await service.json("api/profiles", token=ALICE)
+    service.edit_catalog(CATALOG.replace("cpu: 1,", "cpu: -1,"))
+    first = await told(service, lambda it: not it["is_in_use"])
+    await service.kill_child()
+    again = await service.json("api/catalog", token=ROOT)
+    assert (again["is_in_use"], again["faults"]) == (False, first["faults"])
+    assert again["loaded_at"] == first["loaded_at"]
+    assert await service.json("api/profiles", token=ALICE) == before
+    ran = await jupyter_fleet(service, "catalog", "status")
+    assert ran.status == 1
+    assert "stays in force" in " ".join(ran.out.split())
+    service.edit_catalog(CATALOG)
+    await told(service, lambda it: it["is_in_use"])
+
+
 async def test_a_catalog_that_goes_away_stays_in_force_and_is_told_once(
     service: Service,
 ) -> None:

@@ -59,6 +59,7 @@ from fleet_hub.service.catalogs import (
     refresh,
 )
 from fleet_hub.service.context import Context
+from fleet_hub.service.kept_catalog import CatalogKeeper
 from fleet_hub.service.logs import configure_logs
 from fleet_hub.service.metrics import Metrics
 from fleet_hub.service.runner import Runner
@@ -327,7 +328,12 @@ class FleetService(Application):
         )
         network = HostNetwork(self._hub_hosts(api_url))
         catalogs: CatalogSource = (
-            FileCatalog(Path(self.catalog)) if self.catalog else DefaultCatalog()
+            FileCatalog(
+                Path(self.catalog),
+                keeper=CatalogKeeper(file=places.controller / "catalog.json"),
+            )
+            if self.catalog
+            else DefaultCatalog()
         )
         core = Core(
             store=store,

@@ -17,6 +17,7 @@ from fleet_contracts.catalog_diff import Edit, edits
 from fleet_contracts.catalog_file import CatalogError
 from fleet_contracts.catalog_yaml import Fault
 from fleet_hub.catalog_check import default_catalog, load_catalog
+from fleet_hub.service.kept_catalog import CatalogKeeper
 
 
 log = structlog.get_logger()
@@ -74,7 +75,7 @@ class CatalogSource(Protocol):
         """Return the last catalog that was valid."""
 
     def look(self) -> Look | None:
-        """Read what is there now, and change nothing; None: nothing is new."""
+        """Read what is there now, and use nothing of it; None: nothing is new."""
 
     def take(self, found: Look | None) -> bool:
         """Use what was found if it can be used; True: there is another catalog now."""
@@ -87,32 +88,53 @@ class FileCatalog:
     """The last valid contents of a file or folder; a broken edit changes nothing."""
 
     def __init__(
-        self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        path: Path,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        keeper: CatalogKeeper | None = None,
     ) -> None:
-        """Read *path*.
+        """Read *path*; where that is broken, use what *keeper* has of it.
 
         Raises:
-            CatalogError: it cannot be read, or has faults.
+            CatalogError: it cannot be read, or has faults, and was never in order.
         """
         self._path = path
         self._now = now
-        self._stamp = _stamp(path)
-        self._catalog = load_catalog(path)
-        self._loaded_at = now()
+        self._keeper = keeper
+        self._stamp = self._seen = _stamp(path)
         self._reloads: deque[Reload] = deque(maxlen=_KEPT)
         self._faults: tuple[Fault, ...] = ()
         self._faults_since: datetime | None = None
+        try:
+            self._catalog, self._loaded_at = load_catalog(path), now()
+        except CatalogError as error:
+            kept = None if keeper is None else keeper.of(path)
+            if kept is None:
+                raise
+            self._catalog, self._loaded_at = kept.catalog, kept.loaded_at
+            self._refuse(error.faults)
+        else:
+            self._keep()
 
     def current(self) -> Catalog:
         """Return the last catalog that was valid."""
         return self._catalog
 
     def look(self) -> Look | None:
-        """Read the file again if it changed since it was taken; None: it did not."""
-        # The stamp comes first: an edit during the reading is read next time.
-        stamp = _stamp(self._path)
-        if stamp == self._stamp:
+        """Read the file again if it is another one and nobody writes to it any more.
+
+        What is still being written may be a whole catalog, and not the one that is
+        meant: without its last quotas, or with 1 in the place of 16G.
+        """
+        stamp, before = _stamp(self._path), self._seen
+        self._seen = stamp
+        if stamp == self._stamp or stamp != before:
             return None
+        found = self._load(stamp)
+        self._seen = _stamp(self._path)
+        return found if self._seen == stamp else None
+
+    def _load(self, stamp: Stamp) -> Look:
         try:
             return Look(stamp=stamp, catalog=load_catalog(self._path))
         except CatalogError as error:
@@ -147,9 +169,14 @@ class FileCatalog:
         reload = Reload(at=self._now(), edits=edits(self._catalog, catalog))
         self._reloads.append(reload)
         self._catalog, self._loaded_at = catalog, reload.at
+        self._keep()
         log.info("catalog reloaded", path=str(self._path), edits=len(reload.edits))
         for edit in reload.edits:
             log.info("catalog edit", edit=str(edit))
+
+    def _keep(self) -> None:
+        if self._keeper is not None:
+            self._keeper.keep(self._path, self._catalog, self._loaded_at)
 
     def _refuse(self, faults: tuple[Fault, ...]) -> None:
         self._faults, self._faults_since = faults, self._now()

@@ -25,7 +25,8 @@ TELL_SECONDS: Final = 0.05
 """Between the goes in which a long line is told its news."""
 SWEPT_AT_A_TIME: Final = 20
 RETRY_SECONDS: Final = 1.0
-CATALOG_TICKS: Final = 4
+CATALOG_TICKS: Final = 2
+"""An edit is read once two looks in a row found the same."""
 TIDY_TICKS: Final = 60
 
 
