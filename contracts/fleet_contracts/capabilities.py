@@ -298,6 +298,13 @@ class DeviceUsage(Message):
     memory_free_mib: Amount | None = None
     memory_used_mib: Amount | None = None
     utilisation_percent: Percent | None = None
+    compute_processes: Amount | None = None
+    """How many programs compute on it, whoever's; None: that was not asked or told."""
+    compute_memory_mib: Amount | None = None
+    """What those have taken of it; None: of some of them nobody knows."""
+    foreign_mib: Amount | None = None
+    """What programs outside the fleet take of it, a desktop's pictures aside; 0:
+    nothing.  None: the fleet holds it, or nobody knows."""
 
 
 class Usage(Message):

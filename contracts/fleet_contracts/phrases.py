@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fleet_contracts.device_phrases import DEVICE_WORDS
 from fleet_contracts.reasons import Reason
 
 
@@ -16,7 +17,7 @@ _SIZE: Final = "[: {requested} asked for, the largest has {capacity}]"
 _SMALL: Final = "[: {requested} asked for, it has {capacity}]"
 _TAKEN: Final = "[: {requested} asked for, {left} free]"
 
-_WORDS: Final[dict[Reason, tuple[str, str]]] = {
+_WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
     # the request itself
     Reason.INVALID_REQUEST: (
         "the request is not valid[: {subject}]",

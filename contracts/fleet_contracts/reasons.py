@@ -81,6 +81,8 @@ class Reason(StrEnum):
     ON_BATTERY = "on_battery"
     OWNER_CLOSED = "owner_closed"
     UNHEALTHY = "unhealthy"
+    FOREIGN_PROCESS = "foreign_process"
+    DEVICE_LOST = "device_lost"
     AGENT_TOO_OLD = "agent_too_old"
     KEEPS_NO_FILES = "keeps_no_files"
     QUARANTINED = "quarantined"
@@ -112,6 +114,7 @@ class Reason(StrEnum):
     DISK_FULL = "disk_full"
     PREPARE_FAILED = "prepare_failed"
     PREPARE_TIMEOUT = "prepare_timeout"
+    ACCELERATOR_NOT_USED = "accelerator_not_used"
     START_FAILED = "start_failed"
     START_TIMEOUT = "start_timeout"
     PORT_TAKEN = "port_taken"
@@ -139,6 +142,7 @@ class Reason(StrEnum):
     RETIRED = "retired"
     FILES_COPIED = "files_copied"
     FILES_TO_COPY = "files_to_copy"
+    DEVICE_RETURNED = "device_returned"
     # what may be done where a choice can never run beside the files
     KEEP_CLASS = "keep_class"
     COPY_FILES = "copy_files"
@@ -180,6 +184,7 @@ FACTS: dict[Reason, _Fact] = {
         Reason.RETIRED,
         Reason.FILES_COPIED,
         Reason.FILES_TO_COPY,
+        Reason.DEVICE_RETURNED,
         Reason.KEEP_CLASS,
         Reason.COPY_FILES,
         Reason.FRESH_FOLDER,
@@ -240,6 +245,8 @@ FACTS: dict[Reason, _Fact] = {
         Reason.ON_BATTERY,
         Reason.OWNER_CLOSED,
         Reason.UNHEALTHY,
+        Reason.FOREIGN_PROCESS,
+        Reason.DEVICE_LOST,
         Reason.AGENT_TOO_OLD,
         Reason.KEEPS_NO_FILES,
         Reason.QUARANTINED,
@@ -279,6 +286,7 @@ FACTS: dict[Reason, _Fact] = {
         Reason.DISK_FULL,
         Reason.PREPARE_FAILED,
         Reason.PREPARE_TIMEOUT,
+        Reason.ACCELERATOR_NOT_USED,
         Reason.START_FAILED,
         Reason.START_TIMEOUT,
         Reason.PORT_TAKEN,

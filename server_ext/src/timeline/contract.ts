@@ -92,6 +92,8 @@ export type Reason =
   | 'on_battery'
   | 'owner_closed'
   | 'unhealthy'
+  | 'foreign_process'
+  | 'device_lost'
   | 'agent_too_old'
   | 'keeps_no_files'
   | 'quarantined'
@@ -120,6 +122,7 @@ export type Reason =
   | 'disk_full'
   | 'prepare_failed'
   | 'prepare_timeout'
+  | 'accelerator_not_used'
   | 'start_failed'
   | 'start_timeout'
   | 'port_taken'
@@ -146,6 +149,7 @@ export type Reason =
   | 'retired'
   | 'files_copied'
   | 'files_to_copy'
+  | 'device_returned'
   | 'keep_class'
   | 'copy_files'
   | 'fresh_folder';
@@ -294,6 +298,8 @@ export const KIND_OF: Readonly<Record<Reason, ReasonKind>> = {
   on_battery: 'not_now',
   owner_closed: 'not_now',
   unhealthy: 'not_now',
+  foreign_process: 'not_now',
+  device_lost: 'not_now',
   agent_too_old: 'not_now',
   keeps_no_files: 'not_now',
   quarantined: 'not_now',
@@ -322,6 +328,7 @@ export const KIND_OF: Readonly<Record<Reason, ReasonKind>> = {
   disk_full: 'failed',
   prepare_failed: 'failed',
   prepare_timeout: 'failed',
+  accelerator_not_used: 'failed',
   start_failed: 'failed',
   start_timeout: 'failed',
   port_taken: 'failed',
@@ -348,6 +355,7 @@ export const KIND_OF: Readonly<Record<Reason, ReasonKind>> = {
   retired: 'info',
   files_copied: 'info',
   files_to_copy: 'info',
+  device_returned: 'info',
   keep_class: 'info',
   copy_files: 'info',
   fresh_folder: 'info'
