@@ -97,6 +97,8 @@ class LinkSession:
         # From here on the link is this machine's: whatever fails ends in ``closed``.
         self.greeted = True
         welcome = reconciling.greet(self._core, self.machine, hello)
+        # Who uses its devices is known before anything is placed there.
+        machines.observe(self._core, self.machine, hello.capabilities.get("usage"))
         self._send(welcome)
         log.info(
             "machine linked",

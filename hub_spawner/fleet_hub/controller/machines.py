@@ -10,9 +10,11 @@ import structlog
 from pydantic import ValidationError
 
 from fleet_contracts.capabilities import Usage, WorkerCapabilities
+from fleet_contracts.device_use import PROGRAM_MIB
 from fleet_contracts.identity import with_identity
 from fleet_contracts.protocol import Redetect
 from fleet_hub.controller.core import Core
+from fleet_hub.controller.foreign_use import foreign_use
 from fleet_hub.controller.model import Presence
 from fleet_hub.controller.records import MachineRecord
 
@@ -23,9 +25,6 @@ REST: Final = timedelta(minutes=10)
 """A device that does nothing for less may only wait for its program's next step."""
 STALE: Final = timedelta(minutes=5)
 """An observation that is repeated for longer says nothing of the devices any more."""
-
-_USED_MIB: Final = 256
-"""What a program on a GPU takes at the least; an idle one has a few MiB in use."""
 
 
 def look_again(core: Core, machine: str) -> bool:
@@ -61,7 +60,8 @@ def observe(core: Core, machine: str, usage: Mapping[str, Any] | None) -> None:
     """Keep how busy *machine* says that it is, until its next word.
 
     It is shown, and tells which of equal free devices to leave alone: nothing is
-    written, and nobody starts or waits because of it.
+    written.  Nobody starts or waits because of it, unless programs outside the fleet
+    began or ceased to use a device.
     """
     if usage is None:
         return
@@ -79,6 +79,11 @@ def observe(core: Core, machine: str, usage: Mapping[str, Any] | None) -> None:
     in_use = _in_use(presence.usage)
     if earlier is None or earlier.observed != presence.usage.observed:
         presence.observed_at = now
+    outside = foreign_use(presence, presence.usage, now, stale=STALE)
+    if presence.used_outside != outside:
+        presence.used_outside = outside
+        core.model.stirred.add(machine)
+        core.want_cycle()
     rested = _rested(presence, presence.usage, now)
     if (presence.in_use, presence.rested) != (in_use, rested):
         presence.in_use, presence.rested = in_use, rested
@@ -114,6 +119,6 @@ def _in_use(usage: Usage) -> tuple[str, ...]:
         sorted(
             device.uuid
             for device in usage.devices
-            if device.uuid is not None and (device.memory_used_mib or 0) >= _USED_MIB
+            if device.uuid is not None and (device.memory_used_mib or 0) >= PROGRAM_MIB
         )
     )

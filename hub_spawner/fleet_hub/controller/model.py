@@ -50,6 +50,8 @@ class Presence:
     """It said so in a way that was not understood, which is told once."""
     in_use: tuple[str, ...] = ()
     """The devices that it then saw somebody use, by UUID."""
+    used_outside: tuple[tuple[str, int], ...] = ()
+    """Those that programs outside the fleet use, with the bytes that those take."""
     observed_at: datetime | None = None
     """When it said so for the first time."""
     resting: dict[str, datetime] = field(default_factory=dict)

@@ -31,7 +31,7 @@ from fleet_contracts.protocol import (
 )
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import copying, lifecycle, reporting
+from fleet_hub.controller import copying, lifecycle, losing, reporting
 from fleet_hub.controller.agents_word import lifted_generation, plausible
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.errors import LinkRefusedError
@@ -81,6 +81,7 @@ def greet(core: Core, machine: str, hello: Hello) -> Welcome:
             capabilities=hello.capabilities,
         )
         tx.change.generation = generation
+        losing.note_devices(core, tx, machine, hello.capabilities)
         _forgive(core, tx, machine)
     if generation is not None:
         core.model.lifted_at[machine] = core.clock.now()
@@ -115,6 +116,7 @@ def update_capabilities(
     with core.transaction() as tx:
         record = core.model.machines[machine]
         tx.change.machines[machine] = replace(record, capabilities=dict(capabilities))
+        losing.note_devices(core, tx, machine, capabilities)
         _forgive(core, tx, machine)
 
 

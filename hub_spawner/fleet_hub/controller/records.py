@@ -51,6 +51,8 @@ class Assignment:
     """The last report that was taken in."""
     claim_by: datetime | None = None
     """Until when the Hub's start must come; None: no such limit runs."""
+    lost_devices: tuple[str, ...] = ()
+    """Which of its devices are not there now, by UUID.  They stay its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from fleet_hub.controller.addresses import route_of
 from fleet_hub.controller.agents_word import own_word, plausible
 from fleet_hub.controller.audit_entry import Action, Actor, ActorRole, TargetKind
 from fleet_hub.controller.core import Core, Transaction
-from fleet_hub.controller.records import Home, StopIntent, Workload
+from fleet_hub.controller.records import Assignment, Home, StopIntent, Workload
 from fleet_hub.controller.scrubbing import scrubbed, scrubbed_progress
 
 
@@ -241,7 +241,7 @@ def _rejected(
     assignment = record.assignment
     explanation = explanation or Explanation(reason=Reason.AGENT_REJECTED)
     rejected_by = dict(record.rejected_by)
-    if assignment is not None:
+    if assignment is not None and not _is_about_a_device(core, assignment, explanation):
         rejected_by[assignment.machine] = explanation.reason
         core.model.rest(record.id, assignment.machine, tx.now)
     back = lifecycle.back_in_line(
@@ -256,6 +256,19 @@ def _rejected(
     if assignment is not None:
         tx.change.issued[assignment.allocation] = None
     return tx.put(replace(back, explanation=explanation))
+
+
+def _is_about_a_device(
+    core: Core, assignment: Assignment, explanation: Explanation
+) -> bool:
+    """Whether a device alone was refused of which is known that others use it.
+
+    It is not given again meanwhile, so the machine's others may be tried at once.
+    """
+    used = dict(core.model.presence[assignment.machine].used_outside)
+    return explanation.reason is Reason.FOREIGN_PROCESS and not used.keys().isdisjoint(
+        assignment.resources.devices
+    )
 
 
 def progress(core: Core, record: Workload, latest: Progress, at: datetime) -> None:

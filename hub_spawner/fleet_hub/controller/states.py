@@ -80,6 +80,7 @@ def machine_state(
         ),
         held=tuple(_same(item, known or {}) for item in held),
         in_use=presence.in_use,
+        foreign=presence.used_outside,
         rested=presence.rested,
     )
 

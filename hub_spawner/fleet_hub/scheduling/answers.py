@@ -10,8 +10,9 @@ from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.workloads import Principal, Resources
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.entries import Entry
+from fleet_hub.scheduling.foreign import SOME_MORE, bars, foreign_process, suitable
 from fleet_hub.scheduling.holders import told
-from fleet_hub.scheduling.nearness import TAKES_NO_COPY, nearness
+from fleet_hub.scheduling.nearness import TOLD_AS_REJECTED, nearness
 from fleet_hub.scheduling.outlooks import Outlook
 from fleet_hub.scheduling.signatures import type_of
 from fleet_hub.scheduling.snapshot import Pin
@@ -119,7 +120,7 @@ def _free_devices(entry: Entry, wanted: Vector) -> tuple[str, ...]:
         uuid
         for allocation in entry.allocations.values()
         for uuid in allocation.resources.devices
-    }
+    } | {uuid for uuid, _ in entry.machine.foreign}
     devices: list[str] = []
     for count, kind in zip(wanted, entry.signature.types, strict=True):
         if not count:
@@ -133,7 +134,7 @@ def _free_devices(entry: Entry, wanted: Vector) -> tuple[str, ...]:
                 and device.uuid not in taken
                 and type_of(device) == kind
             ),
-            # Who uses a free one is nobody of ours: it is the last to be given.
+            # Who may use a free one is nobody of ours: it is the last to be given.
             key=lambda uuid: (uuid in entry.machine.in_use, uuid),
         )
         devices += free[:count]
@@ -165,10 +166,18 @@ def _need_reason(
         return entry.trouble.reason
     if entry.machine.name in rejected_by:
         code = rejected_by[entry.machine.name]
-        return code if code in TAKES_NO_COPY else Reason.AGENT_REJECTED
+        return code if code in TOLD_AS_REJECTED else Reason.AGENT_REJECTED
     if outlook.unhealthy is not None:
         return outlook.unhealthy.reason
-    return shortage(entry.free, need)
+    return _shortage_of(entry, need)
+
+
+def _shortage_of(entry: Entry, need: Need) -> Reason | None:
+    """Return what is short, told apart by who has it."""
+    reason = shortage(entry.free, need)
+    if reason is Reason.GPU_BUSY and bars(entry.outside, need, entry.capacity):
+        return Reason.FOREIGN_PROCESS
+    return reason
 
 
 def _numbers(
@@ -187,8 +196,8 @@ def _numbers(
             return known
     if reason is Reason.CAPABILITIES_UNKNOWN:
         return Explanation(reason=reason, subject="disk")
-    if reason in {Reason.AGENT_REJECTED, *TAKES_NO_COPY}:
-        code = rejected_by[entry.machine.name]
+    code = rejected_by.get(entry.machine.name)
+    if code is not None and reason in {Reason.AGENT_REJECTED, *TOLD_AS_REJECTED}:
         return Explanation(
             reason=reason, subject=code.value if code is not reason else None
         )
@@ -199,7 +208,12 @@ def _numbers(
             capacity=entry.machine.facts.disk_free_bytes,
             unit="bytes",
         )
-    return _busy(entry, need, reason)
+    is_outside = reason is Reason.FOREIGN_PROCESS
+    return (
+        foreign_process(entry.outside, need)
+        if is_outside
+        else _busy(entry, need, reason)
+    )
 
 
 def _busy(entry: Entry, need: Need, reason: Reason) -> Explanation:
@@ -212,6 +226,9 @@ def _busy(entry: Entry, need: Need, reason: Reason) -> Explanation:
         capacity=sum(entry.capacity[position] for position in positions),
         free=sum(max(0, entry.free[position]) for position in positions),
         unit=unit,
+        detail=SOME_MORE
+        if reason is Reason.GPU_BUSY and suitable(entry.outside, need)
+        else None,
     )
 
 

@@ -81,8 +81,8 @@ def is_large(device: PlaceableDevice, chosen: ResourceClass) -> bool:
 
 
 def _is_whole(device: PlaceableDevice, chosen: ResourceClass) -> bool:
-    """Return whether it could be handed out, once healthy."""
-    return device.usable or device.healthy is False
+    """Return whether it could be handed out, once it is known to be healthy."""
+    return device.usable or device.healthy is not True
 
 
 def _other_model(

@@ -6,10 +6,12 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Container
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fleet_contracts.devices import held_here
 from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.foreign import Outside, amounts_of, used_outside
 from fleet_hub.scheduling.profile import (
     FOREVER,
     Claim,
@@ -50,6 +52,8 @@ class Entry:
     free: Vector
     capacity: Vector = ()
     """What it has when nothing runs."""
+    outside: tuple[Outside, ...] = ()
+    """Devices that it has, and that others than the fleet use."""
     trouble: Explanation | None = None
     """Why it takes nothing at the moment."""
     allocations: dict[str, Allocation] = field(default_factory=dict)
@@ -63,8 +67,15 @@ class Entry:
 
     @property
     def bucket(self) -> Vector:
-        """What is free, without the disk: that differs from machine to machine."""
-        return (*self.free[:DISK], 0, *self.free[DISK + 1 :])
+        """What is free, without the disk: that differs from machine to machine.
+
+        Behind it stands what others use: whose reasons differ are not equal.
+        """
+        free = self.free
+        if not self.outside:
+            return (*free[:DISK], 0, *free[DISK + 1 :])
+        used = chain.from_iterable(self.outside)
+        return (*free[:DISK], 0, *free[DISK + 1 :], *used)
 
     def still(self) -> Entry:
         """Return a copy that does not change any more, for explanations."""
@@ -73,6 +84,7 @@ class Entry:
             signature=self.signature,
             free=self.free,
             capacity=self.capacity,
+            outside=self.outside,
             trouble=self.trouble,
             allocations=dict(self.allocations),
             holds=dict(self.holds),
@@ -100,6 +112,7 @@ class Entry:
         insort(self.ends, hold)
         self._adjust(-math.inf, end, tuple([-amount for amount in amounts]))
         self._change(minus(self.free, amounts))
+        self._look_outside()
 
     def release(self, workload: str) -> None:
         """Give back what *workload* holds, if it holds anything."""
@@ -109,6 +122,7 @@ class Entry:
             del self.ends[bisect_left(self.ends, hold)]
             self._adjust(-math.inf, hold.end, hold.amounts)
             self._change(plus(self.free, hold.amounts))
+            self._look_outside()
 
     def recount(self) -> None:
         """Work out again what is free, after the machine's own facts changed."""
@@ -119,7 +133,13 @@ class Entry:
             free = minus(free, amounts)
         self.ends = sorted(self.holds.values())
         self.segments = None
-        self._change(free)
+        before, self.free = self.bucket, free
+        self.outside = used_outside(
+            self.machine, self.signature, self.allocations.values()
+        )
+        if self.outside:
+            self.free = minus(free, amounts_of(self.outside, len(free)))
+        self._shift(before)
 
     def claim(self, workload: str, claim: Claim) -> None:
         """Promise *claim* to *workload*."""
@@ -215,7 +235,15 @@ class Entry:
             elif start == -math.inf:
                 self.segments = adjusted(self.segments, start, FOREVER, amounts)
 
+    def _look_outside(self) -> None:
+        """Follow that what others use came to be held by us, or was given back."""
+        if self.machine.foreign:
+            self.recount()
+
     def _change(self, free: Vector) -> None:
         before, self.free = self.bucket, free
+        self._shift(before)
+
+    def _shift(self, before: Vector) -> None:
         for pool in self.pools:
             pool.shift(self, before)

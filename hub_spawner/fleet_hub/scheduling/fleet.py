@@ -76,6 +76,8 @@ class Fleet:
         )
         for allocation in machine.held:
             entry.hold(allocation)
+        if machine.foreign:
+            entry.recount()
         self.entries[machine.name] = entry
         self._join(entry)
         return entry

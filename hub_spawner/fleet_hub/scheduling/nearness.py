@@ -49,6 +49,8 @@ ORDER: Final = (
     Reason.ON_BATTERY,
     Reason.QUARANTINED,
     Reason.UNHEALTHY,
+    Reason.DEVICE_LOST,
+    Reason.FOREIGN_PROCESS,
     Reason.GPU_BUSY,
     Reason.METAL_BUSY,
     Reason.CPU_BUSY,
@@ -60,6 +62,9 @@ ORDER: Final = (
 
 TAKES_NO_COPY: Final = frozenset({Reason.AGENT_TOO_OLD, Reason.KEEPS_NO_FILES})
 """Why a machine is passed over by whoever is to begin with a copy of files."""
+
+TOLD_AS_REJECTED: Final = TAKES_NO_COPY | {Reason.FOREIGN_PROCESS, Reason.DEVICE_LOST}
+"""Why an agent, or the controller in its place, said no, where that is said itself."""
 
 _DISTANCE: Final = {reason: distance for distance, reason in enumerate(ORDER)}
 

@@ -230,6 +230,8 @@ def _cause(entry: Entry | None, name: str, now: float) -> Explanation:
         return broken(entry.trouble.reason, name)
     if any(hold.end <= now for hold in entry.holds.values()):
         return broken(Cause.HOLDER_OVERDUE, name)
+    if entry.outside:
+        return broken(Reason.FOREIGN_PROCESS, name)
     return broken(Cause.LESS_ROOM, name)
 
 

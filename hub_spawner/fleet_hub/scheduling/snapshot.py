@@ -100,6 +100,9 @@ class MachineState:
     in_use: tuple[str, ...] = ()
     """Devices that somebody was seen to use, by UUID.  An observation is no capacity:
     it only says which of equal free devices to leave alone."""
+    foreign: tuple[tuple[str, int], ...] = ()
+    """Devices that programs outside the fleet are known to use, by UUID, with how many
+    bytes those take.  They are not given to anybody meanwhile."""
     rested: tuple[tuple[str, float], ...] = ()
     """Devices that were seen at rest for a while, by UUID, with since when.  An
     observation as well: it is told of who holds them, and enters no promise."""

@@ -105,8 +105,8 @@ def test_of_equal_gpus_the_one_that_nobody_uses_is_taken() -> None:
     assert found["asked"].resources.devices == ("GPU-gpu-box-1",)
 
 
-def test_a_gpu_that_others_use_is_given_when_no_other_is_free() -> None:
-    """What was seen of its use is no capacity: nobody is kept waiting because of it."""
+def test_a_gpu_that_may_be_in_use_is_given_when_no_other_is_free() -> None:
+    """Nobody knows whose use it is: what is unknown is neither nothing nor all of it."""
     held = an_allocation(devices=("GPU-gpu-box-1",))
     box = a_gpu_box(gpus=2, in_use=("GPU-gpu-box-0",), held=(held,))
     asked = (a_waiting(class_name="gpu"),)
