@@ -31,6 +31,8 @@ class Machine:
     memory_bytes: int | None
     metal_fenced: bool = False
     """Its CPU notebooks were seen to be kept from the Mac's GPU, and may share it."""
+    foreign: Collection[str] = ()
+    """The devices that programs outside the fleet use, by UUID."""
     closed: Reason | None = None
     """Why its owner lets it take nothing new now; None: it takes work."""
 
@@ -83,6 +85,7 @@ def judge_launch(
         or _judge_trust(spec, machine)
         or _judge_terms(machine)
         or device_conflict(spec.resources, held)
+        or _judge_devices(spec.resources, machine)
         or _judge_amounts(spec.resources, held, machine)
     )
 
@@ -92,6 +95,12 @@ def _judge_terms(machine: Machine) -> Explanation | None:
         return None
     subject = "its owner" if machine.closed is Reason.DRAINING else None
     return Explanation(reason=machine.closed, subject=subject)
+
+
+def _judge_devices(wanted: Resources, machine: Machine) -> Explanation | None:
+    if set(wanted.devices).isdisjoint(machine.foreign):
+        return None
+    return Explanation(reason=Reason.FOREIGN_PROCESS)
 
 
 def _judge_trust(spec: WorkloadSpec, machine: Machine) -> Explanation | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,20 +16,22 @@ from fleet_agent.address_desk import AddressDesk
 from fleet_agent.copying.copies import Copies
 from fleet_agent.copying.lines import Dial, nowhere
 from fleet_agent.copying.sending import Sending
+from fleet_agent.device_check import a_second, check_devices
 from fleet_agent.drivers.base import Driver, DriverError
 from fleet_agent.environment import for_this_machine
 from fleet_agent.errors import LedgerWriteError
 from fleet_agent.fencing import Fencing
+from fleet_agent.foreign_use import ForeignUse
 from fleet_agent.leases import Leases
 from fleet_agent.ledger import Ledger
-from fleet_agent.link import Link
+from fleet_agent.link import Link, heartbeat
 from fleet_agent.picture import Picture
 from fleet_agent.probes.settings import DetectSettings
 from fleet_agent.processes import boot_id
 from fleet_agent.supervisor import Supervisor
 from fleet_agent.terms.watching import TermsWatch
 from fleet_contracts.base import Message
-from fleet_contracts.capabilities import Usage, WorkerCapabilities
+from fleet_contracts.capabilities import DeviceUsage, Usage, WorkerCapabilities
 from fleet_contracts.placement_facts import placement_facts
 from fleet_contracts.protocol import (
     PROTOCOL,
@@ -51,6 +54,9 @@ from fleet_contracts.protocol import (
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import DriverName, WorkloadSpec
 
+
+_REAL_DRIVERS = frozenset({DriverName.NATIVE, DriverName.DOCKER})
+"""Those whose devices are devices of this machine."""
 
 _log = structlog.stdlib.get_logger("fleet_agent")
 
@@ -86,7 +92,9 @@ class Agent:
         self._hub_api_url: str | None = None
         self._link: Link | None = None
         self._background: set[asyncio.Task[None]] = set()
+        self._use = ForeignUse(held=self._held_devices, clock=time.monotonic)
         self._picture = Picture(
+            on_usage=self._see_use,
             settings=detection,
             on_change=self._on_change,
             period_seconds=detect_seconds,
@@ -166,14 +174,16 @@ class Agent:
             platform=platform.system().lower(),
             python=platform.python_version(),
             drivers=tuple(name.value for name in self._drivers),
-            capabilities=_on_the_wire(self._picture.latest),
+            capabilities=_on_the_wire(
+                self._picture.latest.model_copy(update={"usage": self.usage()})
+            ),
             highest_epoch=self._ledger.highest_epoch,
             inventory_size=len(self._ledger.entries()),
         )
 
     def usage(self) -> Usage | None:
         """Return how busy the machine was when it was last looked at."""
-        return self._picture.usage
+        return self._use.told(self._picture.usage)
 
     def inventory(self) -> Sequence[InventoryItem]:
         """Return what the ledger holds now."""
@@ -232,18 +242,27 @@ class Agent:
             metal_fenced=facts.metal_fenced,
             cpu_milli=facts.cores_milli,
             memory_bytes=facts.memory_bytes,
+            foreign=self._use.in_use(),
             closed=facts.closed,
         )
 
     async def _verify(self, spec: WorkloadSpec) -> None:
-        """Say whether torch of *spec*'s environment can do what its runtime requires.
+        """Say whether *spec* may have its devices, and torch can do what is required.
 
         Placement admits a launch where that is unknown, because the environment was
         not built yet; now it is.
 
         Raises:
-            DriverError: it cannot, or nobody can tell.
+            NotNowError: a device is gone, or others use it.
+            DriverError: torch cannot, or nobody can tell.
         """
+        if spec.resources.devices and spec.runtime.driver in _REAL_DRIVERS:
+            await check_devices(
+                spec.resources.devices,
+                look=self._picture.devices_now,
+                use=self._use,
+                pause=a_second,
+            )
         if spec.runtime.driver is DriverName.NATIVE:
             await self._fencing.until_quiet()
         wanted = [name for name in spec.runtime.requires if name.startswith("torch.")]
@@ -275,6 +294,13 @@ class Agent:
             self._link.send(message)
 
     def _publish(self, report: Report) -> None:
+        self._use.note()
+        why = report.explanation
+        if why is not None and why.reason is Reason.FOREIGN_PROCESS:
+            # Which device it is comes first: only that one is left alone.
+            self._send(heartbeat(self.usage()))
+        elif why is not None and why.reason is Reason.DEVICE_LOST:
+            self._picture.look_again()
         if self._link is not None:
             self._link.send(report)
         self._fencing.look()
@@ -283,6 +309,19 @@ class Agent:
             task = asyncio.create_task(self._picture.notice_environments())
             self._background.add(task)
             task.add_done_callback(self._background.discard)
+
+    def _held_devices(self) -> set[str]:
+        """Return the devices that the ledger says are held, by UUID."""
+        return {
+            uuid
+            for entry in self._ledger.entries()
+            if entry.holds and entry.spec is not None
+            for uuid in entry.spec.resources.devices
+        }
+
+    def _see_use(self, devices: Sequence[DeviceUsage]) -> bool:
+        self._use.see(devices)
+        return self._use.is_suspicious
 
     def _is_native_here(self) -> bool:
         """Whether anything of the native driver holds anything of this machine."""

@@ -26,6 +26,7 @@ from fleet_agent.drivers.base import (
     DriverError,
     Handle,
     Job,
+    NotNowError,
     Standing,
 )
 from fleet_agent.ledger_entry import Entry, StopIntent
@@ -383,7 +384,10 @@ class Allocation:
         return self._spec.stop_seconds if self._stop is not None and answered else 0.0
 
     def _log_driver_fault(self, error: Exception) -> None:
-        self._log_fault("the driver failed", error)
+        if isinstance(error, NotNowError):
+            _log.info("not now", allocation=self.key.allocation, why=str(error))
+        else:
+            self._log_fault("the driver failed", error)
 
     def _log_fault(self, event: str, error: Exception) -> None:
         _log.error(

@@ -226,14 +226,15 @@ class Link:
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(pause)
-            self.send(_heartbeat(self._speaker.usage()))
+            self.send(heartbeat(self._speaker.usage()))
             reports = self._speaker.unacknowledged()
             if resend.is_due(reports, now=clock()):
                 for report in reports:
                     self.send(report)
 
 
-def _heartbeat(usage: Usage | None) -> Heartbeat:
+def heartbeat(usage: Usage | None) -> Heartbeat:
+    """Return the sign of life of a machine that is as busy as *usage* says."""
     observed = None if usage is None else usage.model_dump(mode="json")
     return Heartbeat(sent_at=datetime.now(UTC), usage=observed)
 

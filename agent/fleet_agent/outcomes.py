@@ -6,7 +6,7 @@ import errno
 from dataclasses import dataclass
 from typing import Final
 
-from fleet_agent.drivers.base import Condition, DriverError
+from fleet_agent.drivers.base import Condition, DriverError, NotNowError
 from fleet_agent.errors import LedgerWriteError
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Explanation, Reason
@@ -23,13 +23,21 @@ class Outcome:
     """What is reported once nothing of the allocation runs any more."""
 
     event: AgentEvent
-    """``ended`` or ``failed``."""
+    """``ended``, ``failed``, or ``rejected`` where nothing had begun yet."""
     explanation: Explanation | None = None
 
 
 def failed(explanation: Explanation) -> Outcome:
     """Return the outcome of work that went wrong."""
     return Outcome(event=AgentEvent.FAILED, explanation=_bounded(explanation))
+
+
+def gone_wrong(error: Exception, otherwise: Reason) -> Outcome:
+    """Return the outcome of work that raised *error*."""
+    if isinstance(error, NotNowError):
+        explanation = _bounded(error.explanation)
+        return Outcome(event=AgentEvent.REJECTED, explanation=explanation)
+    return failed(explain(error, otherwise))
 
 
 def late(reason: Reason, seconds: float) -> Outcome:

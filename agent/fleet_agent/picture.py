@@ -13,13 +13,20 @@ from dataclasses import replace
 
 import structlog
 
+from fleet_agent.lost_devices import with_lost
 from fleet_agent.memory import give_back
 from fleet_agent.probes.detect import detect_fast, pictures
-from fleet_agent.probes.observe import observe
+from fleet_agent.probes.nvidia.probe import NvidiaSighting
+from fleet_agent.probes.observe import look_at_devices, observe
 from fleet_agent.probes.same import same_facts, same_terms
 from fleet_agent.probes.settings import DetectSettings, always
 from fleet_agent.terms.watching import TermsWatch
-from fleet_contracts.capabilities import MetalFence, Usage, WorkerCapabilities
+from fleet_contracts.capabilities import (
+    DeviceUsage,
+    MetalFence,
+    Usage,
+    WorkerCapabilities,
+)
 from fleet_contracts.placement_facts import placement_facts
 
 
@@ -28,6 +35,9 @@ _FIRST_SECONDS = 3.0
 
 _TERMS_SECONDS = 5.0
 """Between two looks at the owner's terms: a file, a clock, at most two quick tools."""
+
+_SECOND_LOOK_SECONDS = 5.0
+"""Until what was seen of a device is looked at once more, because it matters."""
 
 _log = structlog.stdlib.get_logger("fleet_agent.picture")
 
@@ -43,8 +53,15 @@ class Picture:
         period_seconds: float,
         observe_seconds: float = 30.0,
         terms: TermsWatch | None = None,
+        on_usage: Callable[[Sequence[DeviceUsage]], bool] = lambda devices: False,
     ) -> None:
-        """Detect with *settings*; *on_change* hears of each picture that differs."""
+        """Detect with *settings*; *on_change* hears of each picture that differs.
+
+        *on_usage* hears of each look at the devices' use, and says whether it wants
+        another one soon.
+        """
+        self._on_usage = on_usage
+        self._observing = asyncio.Lock()
         self._terms = terms
         self.latest = WorkerCapabilities()
         self._usage: Usage | None = None
@@ -135,12 +152,33 @@ class Picture:
 
         Nobody is told: whoever speaks next takes the latest observation along.
         """
+        is_wanted = False
         while True:
-            await asyncio.sleep(self._observe_seconds)
+            soon = _SECOND_LOOK_SECONDS if is_wanted else self._observe_seconds
+            await asyncio.sleep(min(soon, self._observe_seconds))
+            is_wanted = False
             try:
-                self._usage = await observe(self._settings, self.latest) or self._usage
+                async with self._observing:
+                    seen = await observe(self._settings, self.latest)
+                if seen is not None:
+                    self._usage = seen
+                    is_wanted = self._on_usage(seen.devices)
             except Exception as error:  # noqa: BLE001 - as in _look
                 _log.error("observation failed", exc_info=error)
+
+    async def devices_now(self) -> NvidiaSighting | None:
+        """Return what nvidia-smi says of the devices now; None: it does not say.
+
+        Nothing of the agent's own computes on them meanwhile.
+        """
+        async with self._looking, self._observing:
+            seen = await look_at_devices(self._settings)
+        usage = self.usage
+        if seen is not None and seen.usage and usage is not None:
+            at = usage.observed.model_copy(update={"observed_at": self._settings.now()})
+            more = {"devices": seen.usage, "observed": at}
+            self._usage = usage.model_copy(update=more)
+        return seen
 
     async def watch_terms(self) -> None:
         """See again and again whether the owner's terms are met, until cancelled."""
@@ -195,6 +233,8 @@ class Picture:
         if self.latest.settled and not seen.settled:
             # A picture in the making must not make known facts unknown again.
             return
+        if seen.settled:
+            seen = with_lost(seen, self.latest)
         seen = self._with_told(seen)
         changed = not same_facts(seen, self.latest)
         self.latest = seen

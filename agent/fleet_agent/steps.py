@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 
 from fleet_agent.drivers.base import Driver, Handle
-from fleet_agent.outcomes import Outcome, explain, failed, late
+from fleet_agent.outcomes import Outcome, gone_wrong, late
 from fleet_contracts.reasons import Reason
 
 
@@ -27,7 +27,7 @@ async def within(
         if limit.expired():
             return late(too_late, seconds)
         on_fault(error)
-        return failed(explain(error, went_wrong))
+        return gone_wrong(error, went_wrong)
     return None
 
 

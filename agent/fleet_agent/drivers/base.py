@@ -96,6 +96,18 @@ class DriverError(Exception):
         self.explanation = Explanation(reason=reason, subject=subject, detail=detail)
 
 
+class NotNowError(DriverError):
+    """The machine cannot run it as things are; nothing of it has begun.
+
+    The place in the line is kept, and another machine or device may do.
+    """
+
+    def __init__(self, explanation: Explanation, message: str) -> None:
+        """Say why to the user, and with *message* to the operator."""
+        super().__init__(explanation.reason, message)
+        self.explanation = explanation
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotebookFolder:
     """Where one notebook's files are on this machine, or would be."""

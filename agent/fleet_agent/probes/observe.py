@@ -6,7 +6,7 @@ from typing import Final
 
 from fleet_agent.probes.flights import Landed
 from fleet_agent.probes.host.probe import HostProbe
-from fleet_agent.probes.nvidia.probe import NvidiaProbe
+from fleet_agent.probes.nvidia.probe import NvidiaProbe, NvidiaSighting
 from fleet_agent.probes.settings import DetectSettings
 from fleet_contracts.capabilities import (
     DeviceKind,
@@ -20,6 +20,15 @@ _HOST_SECONDS: Final = 5.0
 _NVIDIA_SECONDS: Final = 20.0
 _MOST_DEVICES: Final = 256
 """What no machine exceeds: an observation travels with each heartbeat."""
+
+
+async def look_at_devices(settings: DetectSettings) -> NvidiaSighting | None:
+    """Return what nvidia-smi says now of the devices; None: it did not say in time."""
+    flights = settings.memory.flights
+    landed: Landed[NvidiaSighting] = await flights.run(
+        "nvidia usage", NvidiaProbe(ask=settings.ask).look, seconds=_NVIDIA_SECONDS
+    )
+    return landed.value
 
 
 async def observe(
@@ -39,10 +48,8 @@ async def observe(
         return None
     if not _has_nvidia(picture):
         return host.value
-    devices: Landed[tuple[DeviceUsage, ...]] = await flights.run(
-        "nvidia usage", NvidiaProbe(ask=settings.ask).usage, seconds=_NVIDIA_SECONDS
-    )
-    return with_devices(host.value, (devices.value or ())[:_MOST_DEVICES])
+    seen = await look_at_devices(settings)
+    return with_devices(host.value, (seen.usage if seen else ())[:_MOST_DEVICES])
 
 
 def with_devices(host: Usage, busy: tuple[DeviceUsage, ...]) -> Usage:

@@ -56,12 +56,15 @@ def usage(row: dict[str, Cell]) -> DeviceUsage:
     """Return what *row* says about the moment."""
     percent = mib(_value(row, "utilization.gpu")) or 0
     known_percent = _value(row, "utilization.gpu") is not None
+    free, used = (_value(row, f"memory.{part}") for part in ("free", "used"))
+    # Where some is free an amount is told, and so 0 is one.
+    is_idle = mib(free) is not None and used is not None and mib(used) is None
     return DeviceUsage(
         accelerator=DeviceKind.CUDA,
         uuid=_value(row, "uuid"),
         index=int(index) if (index := _value(row, "index")) is not None else None,
-        memory_free_mib=mib(_value(row, "memory.free")),
-        memory_used_mib=mib(_value(row, "memory.used")),
+        memory_free_mib=mib(free),
+        memory_used_mib=0 if is_idle else mib(used),
         utilisation_percent=min(percent, 100) if known_percent else None,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleet_agent.probes.answers import Answer
+from fleet_agent.probes.nvidia.computing import QUERY, read_computing, with_computing
 from fleet_agent.probes.nvidia.devices import (
     broken_reason,
     conclude,
@@ -22,6 +23,7 @@ from fleet_contracts.capabilities import (
     DeviceUsage,
     ProbeStatus,
 )
+from fleet_contracts.device_use import is_in_use
 
 
 # The name is last: it alone may hold a comma.
@@ -85,9 +87,17 @@ class NvidiaProbe:
             seconds=self.clock() - started,
         )
 
-    def usage(self) -> tuple[DeviceUsage, ...]:
-        """Return how busy the cards are now; one call where the tool is well."""
-        return _usage(*self._query())
+    def look(self) -> NvidiaSighting:
+        """Return how busy the cards are now, and who computes on them.
+
+        One call where the tool is well and nobody uses anything.
+        """
+        result, answer = self._query()
+        busy = _usage(result, answer)
+        if any(map(is_in_use, busy)):
+            computing = read_computing(self._call(*QUERY))
+            busy = tuple(with_computing(device, computing) for device in busy)
+        return NvidiaSighting(answer=answer, usage=busy)
 
     def _query(self, *selection: str) -> tuple[ToolResult, Answer]:
         fields: tuple[str, ...] = FIELDS
