@@ -42,11 +42,11 @@ def with_lost(
         if device.uuid is not None or device.pci_bus_id not in buses
     ]
     return seen.model_copy(
-        update={"accelerators": (*kept, *(_away(it, healthy) for it in lost))}
+        update={"accelerators": (*kept, *(_away(it, healthy=healthy) for it in lost))}
     )
 
 
-def _away(device: AcceleratorDevice, healthy: bool | None) -> AcceleratorDevice:
+def _away(device: AcceleratorDevice, *, healthy: bool | None) -> AcceleratorDevice:
     return device.model_copy(
         update={"healthy": healthy, "execution_supported": healthy}
     )
