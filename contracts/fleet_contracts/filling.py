@@ -11,7 +11,8 @@ from typing import Final
 _OPTIONAL: Final = re.compile(r"\[([^\]]*)\]")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")
 _UNSAFE: Final = re.compile(
-    "[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    "[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+    "\ud800-\udfff]"
 )
 _LONGEST: Final = 500
 
@@ -42,7 +43,7 @@ def foreign(text: str | None) -> str:
     """Return a text that somebody else chose, made safe to stand in a sentence.
 
     Control characters and the marks that turn the direction of what follows could
-    rewrite the sentence around them.
+    rewrite the sentence around them, and half a character cannot be sent at all.
     """
     plain = _UNSAFE.sub(" ", text or "").strip()
     return f"{plain[:_LONGEST]}…" if len(plain) > _LONGEST else plain

@@ -37,7 +37,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
     ),
     Reason.OPTION_UNKNOWN: (
         "there is no such option[ as {subject}]",
-        "The only options are profile and class.",
+        "The only options are profile, class and files.",
     ),
     Reason.FOREIGN_LINK: (
         "the link came from another site, so nothing was started",

@@ -121,11 +121,11 @@ def structural_fault(options: object) -> Explanation | None:
     unknown = sorted(str(name) for name in options if name not in _NAMES)
     if unknown:
         return Explanation(reason=Reason.OPTION_UNKNOWN, subject=unknown[0][:64])
-    if not options.get(PROFILE):
+    if options.get(PROFILE) in (None, ""):
         return Explanation(reason=Reason.PROFILE_REQUIRED)
     for name in _NAMES:
         value = options.get(name)
-        if value is not None and not isinstance(value, str):
+        if value is not None and not _is_text(value):
             return Explanation(reason=Reason.INVALID_REQUEST, subject=name)
     if options.get(FILES) not in (None, *WAYS_WITH_FILES):
         return Explanation(reason=Reason.INVALID_REQUEST, subject=FILES)
@@ -149,6 +149,16 @@ def fault_sentence(fault: Explanation) -> str:
     if subject:
         return say("The option “{subject}” must be one name.", subject=subject)
     return say("The options must be an object with a profile and, if wanted, a class.")
+
+
+def _is_text(value: object) -> bool:
+    """Return whether *value* is a text, and one that can be sent and written down.
+
+    JSON can name halves of characters, which no encoding has.
+    """
+    return isinstance(value, str) and not any(
+        "\ud800" <= character <= "\udfff" for character in value
+    )
 
 
 def _only(values: Sequence[Any]) -> Any:

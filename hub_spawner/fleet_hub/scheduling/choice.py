@@ -7,11 +7,14 @@ path is laxer than another.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from fleet_contracts.base import SLUG_PATTERN
 from fleet_contracts.catalog import Catalog, Profile, ResourceClass
+from fleet_contracts.language import mark
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.selection import Selection, runtime_spec, select_runtime
 from fleet_contracts.workloads import (
@@ -28,6 +31,7 @@ from fleet_hub.scheduling.quotas import exceeds_ever
 HANDOVER_SECONDS: Final = 300.0
 """What may pass between a placement and the launch: the Hub has to be there for it."""
 
+_SLUG: Final = re.compile(SLUG_PATTERN)
 _OPTIONS = ("profile", "class", "files")
 
 
@@ -111,14 +115,12 @@ def resolve(
     """
     profile = catalog.profile_named(profile_name)
     if profile is None:
-        return Explanation(reason=Reason.PROFILE_UNKNOWN, subject=_shown(profile_name))
+        return _unknown(Reason.PROFILE_UNKNOWN, profile_name)
     if not profile.audience.includes(principal):
         return Explanation(reason=Reason.NOT_IN_AUDIENCE, subject=profile.name)
     chosen = _chosen(catalog, profile, class_name)
     if chosen is None:
-        return Explanation(
-            reason=Reason.CLASS_UNKNOWN, subject=_shown(class_name or "")
-        )
+        return _unknown(Reason.CLASS_UNKNOWN, class_name or "")
     if profile.kind is WorkloadKind.ENDPOINT:
         return Explanation(reason=Reason.ENDPOINTS_NOT_BUILT, subject=profile.name)
     key = (profile.name, chosen.name, model)
@@ -174,6 +176,22 @@ def _chosen(
 ) -> ResourceClass | None:
     name = profile.classes[0] if class_name is None else class_name
     return catalog.class_named(name) if name in profile.classes else None
+
+
+def _unknown(reason: Reason, name: str) -> Explanation:
+    """Return that nothing is called *name*; one that looks right is told apart.
+
+    A space at its end, a capital or a letter of another alphabet is easily overlooked.
+    """
+    if _SLUG.fullmatch(name) or not name:
+        return Explanation(reason=reason, subject=_shown(name))
+    return Explanation(
+        reason=reason,
+        subject=f"“{_shown(name)}”",
+        detail=mark(
+            "names are at most 63 small letters from a to z, digits and hyphens"
+        ),
+    )
 
 
 def _shown(name: object) -> str:

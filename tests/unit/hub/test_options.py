@@ -102,6 +102,16 @@ def test_a_starting_link_must_come_from_our_own_pages(
         ({}, Reason.PROFILE_REQUIRED),
         ({"class": "small"}, Reason.PROFILE_REQUIRED),
         ({"profile": None}, Reason.PROFILE_REQUIRED),
+        ({"profile": ""}, Reason.PROFILE_REQUIRED),
+        ({"profile": 0}, Reason.INVALID_REQUEST),
+        ({"profile": False}, Reason.INVALID_REQUEST),
+        ({"profile": []}, Reason.INVALID_REQUEST),
+        ({"profile": {}}, Reason.INVALID_REQUEST),
+        ({"profile": float("nan")}, Reason.INVALID_REQUEST),
+        ({"profile": "\ud800"}, Reason.INVALID_REQUEST),
+        ({"profile": "cpu", "class": "small\udfff"}, Reason.INVALID_REQUEST),
+        ({"profile": "cpu", "\ud800": 1}, Reason.OPTION_UNKNOWN),
+        ({"profile": "cpu", "class": False}, Reason.INVALID_REQUEST),
         ({"profile": 3}, Reason.INVALID_REQUEST),
         ({"profile": "cpu", "class": ["small"]}, Reason.INVALID_REQUEST),
         ({"profile": "cpu", "gpus": 8}, Reason.OPTION_UNKNOWN),
@@ -116,6 +126,8 @@ def test_each_structural_fault_has_a_code_and_a_sentence(
     assert fault is not None
     assert fault.reason is reason
     assert options.fault_sentence(fault).endswith(".")
+    # Whoever is told it can be sent it.
+    assert options.fault_sentence(fault).encode()
     with speaking(pseudo_language.language()):
         told = options.fault_sentence(fault)
     assert pseudo_language.literals([told]) == []

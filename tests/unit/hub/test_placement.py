@@ -326,6 +326,30 @@ def test_whatever_rest_sends_is_a_choice_or_a_refusal_with_a_code(
 
 
 @pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("labs", "There is no profile called labs."),
+        (" lab", "There is no profile called “ lab” ({how})."),
+        ("LAB", "There is no profile called “LAB” ({how})."),
+        ("lab\n", "There is no profile called “lab?” ({how})."),
+        (
+            "l\N{CYRILLIC SMALL LETTER A}b",
+            "There is no profile called “l\N{CYRILLIC SMALL LETTER A}b” ({how}).",
+        ),
+        ("x" * 1_000_000, f"There is no profile called “{'x' * 63}” ({{how}})."),
+    ],
+)
+def test_a_name_that_only_looks_right_is_told_apart(name: str, told: str) -> None:
+    """Whoever reads it again would not see the space, the capital or the other letter."""
+    how = "names are at most 63 small letters from a to z, digits and hyphens"
+    found = read_choice(a_catalog(), ALICE, {"profile": name})
+    assert sentence(found) == told.format(how=how)
+    of_class = read_choice(a_catalog(), ALICE, {"profile": "lab", "class": name})
+    assert of_class.reason is Reason.CLASS_UNKNOWN
+    assert of_class.detail == found.detail
+
+
+@pytest.mark.parametrize(
     ("fault", "reason", "detail"),
     [
         ("sandbox_missing", Reason.SANDBOX_MISSING, None),
