@@ -6,6 +6,8 @@ not here on purpose: they are never capacity.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import AwareDatetime, Field
 
 from fleet_contracts.base import Contract
@@ -104,7 +106,7 @@ def placement_facts(capabilities: WorkerCapabilities) -> PlacementFacts:
         closed=None if closing is None else _reason(closing),
         opens_at=None if closing is None else closing.until,
         disk_free_bytes=host.disk_free_bytes.value,
-        devices=tuple(_placeable(device) for device in capabilities.accelerators),
+        devices=_each_once(map(_placeable, capabilities.accelerators)),
         capabilities=_named(capabilities),
         environments=_by_environment(capabilities),
         frameworks=_frameworks(capabilities),
@@ -164,6 +166,20 @@ def _placeable(device: AcceleratorDevice) -> PlaceableDevice:
         healthy=device.healthy,
         usable=_usable(device),
     )
+
+
+def _each_once(devices: Iterable[PlaceableDevice]) -> tuple[PlaceableDevice, ...]:
+    """Return *devices* without those that were told before, under the same UUID.
+
+    What is told twice is one device, and works only if both say so.
+    """
+    told: dict[object, PlaceableDevice] = {}
+    for number, device in enumerate(devices):
+        key = number if device.uuid is None else device.uuid
+        first = told.setdefault(key, device)
+        if first.usable and not device.usable:
+            told[key] = device
+    return tuple(told.values())
 
 
 def _usable(device: AcceleratorDevice) -> bool:

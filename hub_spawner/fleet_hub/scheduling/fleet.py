@@ -170,8 +170,8 @@ class Fleet:
             return None if found is None or found.start > now else (found, (), ())
         fits: list[tuple[Score, str, Horizon, Iterator[tuple[Score, str]]]] = []
         for view in interest.views:
-            if view.spared and fits and not fits[0][0][0]:
-                # Somewhere it fits without keeping an accelerator from somebody.
+            if fits and view.spared > fits[0][0][0]:
+                # Somewhere it fits and others miss less.
                 break
             fitting = _fitting(view, now, excluded)
             for score, name in islice(fitting, 1):
@@ -334,7 +334,7 @@ def _fitting(
         if name not in excluded and (
             entries[name].is_open(disk) or horizon.start_on(name, now) <= now
         ):
-            yield (int(view.spared), *score), name
+            yield (view.spared, *score), name
 
 
 def _alike(old: MachineState, new: MachineState) -> bool:

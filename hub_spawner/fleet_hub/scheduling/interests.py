@@ -15,6 +15,7 @@ from fleet_hub.scheduling.outlooks import Outlook
 from fleet_hub.scheduling.pools import Horizon, Pool
 from fleet_hub.scheduling.signatures import Signature
 from fleet_hub.scheduling.snapshot import Pin
+from fleet_hub.scheduling.vectors import METAL
 
 
 @dataclass(slots=True, eq=False)
@@ -35,8 +36,12 @@ class View:
     """A part of the fleet that a request could use, and how."""
 
     horizon: Horizon
-    spared: bool
-    """It has accelerators that the request does not want: others come first."""
+    spared: int
+    """What of it others would miss, though the request does not want it: least first.
+
+    0: nothing.  1: it has accelerators, or nobody knows yet that it has none.  2: the
+    request would hold the Mac's GPU all the same.
+    """
 
 
 class Part(NamedTuple):
@@ -79,8 +84,7 @@ def interest_of(
     for part, pool in zip(parts, pools, strict=True):
         if part.outlook.placeable and pin is None:
             horizon = pool.horizon(part.outlook.needs, request.hold_seconds)
-            spared = part.group.signature.accelerated and not request.chosen.devices
-            views.append(View(horizon=horizon, spared=spared))
+            views.append(View(horizon=horizon, spared=_spared(part, request)))
     views.sort(key=lambda view: view.spared)
     return Interest(
         request=request,
@@ -94,6 +98,16 @@ def interest_of(
             part.group.signature.key for part in parts if part.outlook.needs
         ),
     )
+
+
+def _spared(part: Part, request: Request) -> int:
+    """Return what others would miss of the machines of *part*; see ``View``."""
+    if request.chosen.devices:
+        return 0
+    if part.outlook.needs[0].fixed[METAL]:
+        return 2
+    signature = part.group.signature
+    return int(signature.accelerated or not signature.facts.settled)
 
 
 def identity_of(part: Part) -> tuple[object, ...]:

@@ -154,6 +154,7 @@ def _need(signature: Signature, request: Request, driver: DriverName) -> Need:
         if device.usable and device.uuid is not None and suits(device, chosen)
     }
     by_uuid = chosen.accelerator in {Accelerator.CUDA, Accelerator.ROCM}
+    types = sorted(suitable) if by_uuid else []
     return Need(
         driver=driver,
         fixed=(
@@ -163,7 +164,6 @@ def _need(signature: Signature, request: Request, driver: DriverName) -> Need:
             int(metal),
         ),
         devices=chosen.devices if by_uuid else 0,
-        types=tuple(sorted(signature.position(kind) for kind in suitable))
-        if by_uuid
-        else (),
+        types=tuple(signature.position(kind) for kind in types),
+        sizes=tuple(kind.memory_bytes for kind in types),
     )

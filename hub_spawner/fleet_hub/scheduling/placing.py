@@ -13,7 +13,10 @@ from fleet_hub.scheduling.snapshot import Allocation
 from fleet_hub.scheduling.waiter import Waiter
 
 
-_TERMS = ("has_accelerators", "devices_left", "cpu_milli_left", "memory_bytes_left")
+_TERMS = (
+    *("spared", "device_memory_bytes", "devices_left"),
+    *("cpu_milli_left", "memory_bytes_left"),
+)
 
 
 def placement_of(

@@ -24,6 +24,7 @@ from fleet_hub.scheduling.vectors import (
     Vector,
     assign,
     devices_left,
+    largest_taken,
     without_disk,
 )
 
@@ -275,14 +276,20 @@ class Ranking:
 
     def _score(self, bucket: Vector) -> Score | None:
         for need in self._needs:
-            if assign(bucket, need) is not None:
-                return fit_score(bucket, need)
+            taken = assign(bucket, need)
+            if taken is not None:
+                return fit_score(bucket, need, taken)
         return None
 
 
-def fit_score(free: Vector, need: Need) -> Score:
-    """Return what would be left, the scarcest first: the least is the tightest fit."""
+def fit_score(free: Vector, need: Need, taken: Vector) -> Score:
+    """Return what would be left, the scarcest first: the least is the tightest fit.
+
+    Before that comes how large the devices are: the small ones serve whoever can do
+    with them, on whichever machine they are.
+    """
     return (
+        largest_taken(need, taken),
         devices_left(free, need),
         free[CPU] - need.fixed[CPU],
         free[MEMORY] - need.fixed[MEMORY],

@@ -31,6 +31,8 @@ class Need(NamedTuple):
     """Whole devices, of any of *types*."""
     types: tuple[int, ...]
     """Positions of the device types that suit, the least capable first."""
+    sizes: tuple[int, ...] = ()
+    """The memory of a device of each of *types*; what nobody knows counts as 0."""
 
 
 def plus(left: Vector, right: Vector) -> Vector:
@@ -77,6 +79,12 @@ def without_disk(need: Need) -> Need:
     """Return *need* as equal amounts answer it: the disk is asked of each machine."""
     cpu, memory, _, metal = need.fixed
     return need._replace(fixed=(cpu, memory, 0, metal))
+
+
+def largest_taken(need: Need, taken: Vector) -> int:
+    """Return the memory of the largest device among *taken*; 0: it takes none."""
+    pairs = zip(need.types, need.sizes, strict=True)
+    return max((size for position, size in pairs if taken[position]), default=0)
 
 
 def devices_left(free: Vector, need: Need) -> int:
