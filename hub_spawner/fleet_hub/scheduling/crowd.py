@@ -85,6 +85,13 @@ class Crowd:
         """Return those with this interest, in line order, as of now."""
         return tuple(self._places.get(interest, ()))
 
+    def first_of_unpromised(self, interest: Interest) -> Place | None:
+        """Return who of those with this interest is first, if none is promised a time."""
+        places = self._places.get(interest, ())
+        if not places or len(self._unpromised[interest]) < len(places):
+            return None
+        return places[0][0]
+
     def touched_by(
         self, fleet: Fleet, machines: Iterable[str]
     ) -> Iterator[tuple[Interest, list[str]]]:

@@ -11,6 +11,7 @@ from fleet_hub.scheduling.bars import bar_of, loss_by
 from fleet_hub.scheduling.decisions import Placement
 from fleet_hub.scheduling.entries import Found
 from fleet_hub.scheduling.fleet import Fleet
+from fleet_hub.scheduling.keeping import patient_until, room_to_keep
 from fleet_hub.scheduling.placing import placement_of, promised_allocation
 from fleet_hub.scheduling.promises import Promises, broken
 from fleet_hub.scheduling.quota_watch import QuotaWatch
@@ -66,8 +67,8 @@ class Decider:
             found, displaced = self._improvement(waiter, changed, now), []
         if found is None:
             # Until the machines are back nobody knows what can be kept.
-            if waiter.found is None and not self._fleet.context.recovering:
-                self._withdraw(waiter, waiter.lost)
+            if not waiter.is_timed and not self._fleet.context.recovering:
+                self._keep(waiter, now)
         elif found.start <= now:
             self._start(waiter, found, displaced, now)
         elif (
@@ -104,6 +105,23 @@ class Decider:
         waiter.lost = None
         machine = "" if waiter.found is None else waiter.found.machine
         self._agenda.remind(start, machine=machine, workload=waiter.workload)
+
+    def _keep(self, waiter: Waiter, now: float) -> None:
+        """Keep room for *waiter*, whom nobody can tell a time, once it waited long."""
+        if waiter.found is None:
+            self._withdraw(waiter, waiter.lost)
+        if now < patient_until(waiter):
+            return  # until then whatever is given back brings it up again
+        kept = room_to_keep(self._fleet, self._promises, waiter)
+        if kept is None:
+            return
+        found, displaced = kept
+        for other in displaced:
+            self.free(other)
+            if other is not waiter:
+                self._agenda.pending.add(other.workload)
+        self._promises.make(waiter, found)
+        self.recheck(waiter)
 
     def _improvement(
         self, waiter: Waiter, changed: set[str], now: float

@@ -17,6 +17,8 @@ from fleet_hub.scheduling.vectors import Need, Vector, assign, lowest, minus
 
 
 FOREVER: Final = math.inf
+SOMEDAY: Final = 1e11
+"""Some time after all that has an end: what is kept for somebody without a time."""
 
 
 class Claim(NamedTuple):

@@ -13,11 +13,13 @@ from fleet_hub.scheduling.interests import Interest
 from fleet_hub.scheduling.line import Line, behind_priority
 from fleet_hub.scheduling.profile import (
     FOREVER,
+    SOMEDAY,
     Claim,
     is_kept,
     opening_at,
     segments_of,
 )
+from fleet_hub.scheduling.vectors import assign
 from fleet_hub.scheduling.waiter import Waiter
 
 
@@ -42,6 +44,8 @@ class Promises:
         """Who is promised something on each machine."""
         self._behind: Counter[int] = Counter()
         """How many are promised something, by priority."""
+        self._kept: dict[str, Waiter] = {}
+        """For whom room is kept without a time, by the machine: see ``keeping``."""
 
     def __len__(self) -> int:
         """Return how many are promised a time."""
@@ -51,6 +55,9 @@ class Promises:
         """Promise *found* to *waiter*, in place of what it was promised before."""
         self.take_back(waiter)
         end = found.start + waiter.request.hold_seconds
+        if found.start >= SOMEDAY:
+            end = FOREVER
+            self._kept[found.machine] = waiter
         entry = self._fleet.entries[found.machine]
         entry.claim(waiter.workload, Claim(found.start, end, found.amounts))
         waiter.found, waiter.start = found, found.start
@@ -67,12 +74,28 @@ class Promises:
         """Return the machines of which something is promised."""
         return {name for name, workloads in self._on.items() if workloads}
 
+    def keeper_on(self, name: str) -> Waiter | None:
+        """Return for whom machine *name* is kept without a time."""
+        return self._kept.get(name)
+
+    def keeper_alike(self, interest: Interest) -> Waiter | None:
+        """Return for whom with this interest some machine is kept."""
+        kept = self._kept.values()
+        return next((it for it in kept if it.interest is interest), None)
+
+    def goes_before(self, waiter: Waiter, other: Waiter | None) -> bool:
+        """Return whether *waiter* goes before *other*; before nobody it does."""
+        place_of = self._line.place_of
+        return other is None or place_of(waiter.workload) < place_of(other.workload)
+
     def take_back(self, waiter: Waiter) -> str | None:
         """Free what is promised to *waiter*; return the machine that has more now."""
         found, waiter.found, waiter.start = waiter.found, None, FOREVER
         if found is None:
             return None
         del self._promised[waiter.workload]
+        if found.start >= SOMEDAY:
+            del self._kept[found.machine]
         self._on[found.machine].discard(waiter.workload)
         self._behind[_behind(waiter)] -= 1
         self._moved(waiter)
@@ -133,12 +156,16 @@ class Promises:
         kept: list[Claim] = []
         lost: list[Waiter] = []
         for workload in sorted(claims, key=lambda item: (claims[item].start, item)):
-            claim = entry.claims.get(workload)
+            claim, waiter = entry.claims.get(workload), claims[workload]
+            if claim is not None and not waiter.is_timed:
+                if not _has_it_all(entry, waiter):
+                    lost.append(waiter)
+                continue
             room = segments_of(entry.free, entry.ends, kept, now)
             if claim is not None and is_kept(room, claim, now):
                 kept.append(claim)
             else:
-                lost.append(claims[workload])
+                lost.append(waiter)
         return self._drop(lost, _cause(entry, name, now))
 
     def sooner_for(
@@ -200,6 +227,8 @@ class Promises:
         self, entry: Entry, waiter: Waiter, found: Found, now: float
     ) -> bool:
         end = found.start + waiter.request.hold_seconds
+        if found.start >= SOMEDAY:
+            return False  # it may be kept another machine
         claim = Claim(found.start, end, found.amounts)
         return is_kept(entry.room(now), claim, now)
 
@@ -209,6 +238,13 @@ class Promises:
             self.take_back(waiter)
             waiter.lost = cause
         return dropped
+
+
+def _has_it_all(entry: Entry, waiter: Waiter) -> bool:
+    """Return whether the machine could ever do what it is kept for."""
+    return waiter.found is not None and (
+        assign(entry.capacity, waiter.found.need) is not None
+    )
 
 
 def broken(

@@ -61,7 +61,7 @@ def wait_of(
         rejections=tuple(told(planner, interest, waiter, name) for name in names),
         no_later_than=waiter.promise,
         reservation=None
-        if found is None
+        if found is None or not waiter.is_timed
         else Reservation(
             machine=found.machine, driver=found.need.driver, start=found.start
         ),

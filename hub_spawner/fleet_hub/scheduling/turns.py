@@ -13,8 +13,9 @@ from fleet_hub.scheduling.crowd import Crowd
 from fleet_hub.scheduling.entries import Entry
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.interests import Interest
+from fleet_hub.scheduling.keeping import lacks_less
 from fleet_hub.scheduling.line import Line, Place
-from fleet_hub.scheduling.profile import fitting_runs, may_start_sooner
+from fleet_hub.scheduling.profile import FOREVER, fitting_runs, may_start_sooner
 from fleet_hub.scheduling.promises import Promises
 from fleet_hub.scheduling.quota_watch import QuotaWatch
 from fleet_hub.scheduling.waiter import Waiter
@@ -84,6 +85,9 @@ class Turns:
             start = min(
                 self.fleet.start_on(interest, name, self.now) for name in machines
             )
+            if start == FOREVER:
+                yield from self._keepers(interest, machines)
+                return
             may_promise = start <= self.now or len(self.promises) < most
             soon = start + NOTICEABLE_SECONDS
             if self.crowd.are_all_sooner(interest, soon, unpromised=may_promise):
@@ -102,6 +106,16 @@ class Turns:
             if found is None:
                 return
             yield found
+
+    def _keepers(self, interest: Interest, machines: list[str]) -> Iterator[Place]:
+        """Yield for whom one of *machines* may have to be kept: see ``keeping``."""
+        keeper = self.promises.keeper_alike(interest)
+        if keeper is None:
+            first = self.crowd.first_of_unpromised(interest)
+            if first is not None:
+                yield first
+        elif any(lacks_less(self.fleet, keeper, name) for name in machines):
+            yield self.line.place_of(keeper.workload)
 
     def _movable(self, entry: Entry) -> set[str]:
         """Return whose promises on this machine could be earlier ones on it."""

@@ -9,7 +9,7 @@ from fleet_hub.scheduling.answers import Asker
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.entries import Found
 from fleet_hub.scheduling.interests import Interest
-from fleet_hub.scheduling.profile import FOREVER
+from fleet_hub.scheduling.profile import FOREVER, SOMEDAY
 from fleet_hub.scheduling.snapshot import Waiting
 
 
@@ -33,6 +33,11 @@ class Waiter:
     """What took the ground from its promise, until it is known what that means."""
     broken: Explanation | None = None
     """Why it starts later than it was said; told once."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is promised a time, and not merely kept some room."""
+        return self.found is not None and self.start < SOMEDAY
 
     @property
     def workload(self) -> str:

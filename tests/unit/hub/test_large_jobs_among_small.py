@@ -1,0 +1,482 @@
+"""A stream of small jobs starves no large one, whatever else is in its favour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from scheduling_builders import (
+    ALICE,
+    BOB,
+    NOON,
+    OPEN,
+    a_catalog,
+    a_gpu_box,
+    a_gpu_class,
+    a_profile,
+    a_snapshot,
+    a_waiting,
+    an_allocation,
+)
+
+from fleet_contracts.catalog import Quota
+from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.workloads import DriverName, Principal
+from fleet_hub.scheduling.keeping import PATIENCE_SECONDS
+from fleet_hub.scheduling.plan import plan, planner_of
+from fleet_hub.scheduling.planner import Planner
+from fleet_hub.scheduling.snapshot import MachineState, Pin, Usage
+from fleet_hub.scheduling.telling import acknowledge, waits
+
+
+HOUR = 3600.0
+BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
+CLASSES = (
+    a_gpu_class("one", limit_seconds=HOUR),
+    a_gpu_class("all", devices=8, limit_seconds=HOUR),
+    a_gpu_class("one-endless"),
+    a_gpu_class("all-endless", devices=8),
+)
+NAMES = tuple(item.name for item in CLASSES)
+CATALOG = a_catalog(
+    classes=CLASSES,
+    profiles=(
+        a_profile(classes=NAMES),
+        a_profile("urgent", classes=NAMES, priority=5),
+    ),
+)
+
+
+def a_box(name: str = "gpu-box", **fields: object) -> MachineState:
+    """Return everybody's box of eight GPUs."""
+    return a_gpu_box(name, **({"gpus": 8, "sharing": OPEN, "drivers": BOTH} | fields))
+
+
+def a_full_box(name: str = "gpu-box", held: int = 8) -> MachineState:
+    """Return one of which somebody has *held* GPUs, each without an end."""
+    return a_box(
+        name,
+        held=tuple(
+            an_allocation(f"{name}-{number}", devices=(f"GPU-{name}-{number}",))
+            for number in range(held)
+        ),
+    )
+
+
+def a_line(*machines: MachineState, **fields: object) -> Planner:
+    """Return the engine of a fleet of *machines*, by default one that is idle."""
+    values = {"catalog": CATALOG, "machines": machines or (a_box(),)}
+    return planner_of(a_snapshot(**(values | fields)))
+
+
+def ask(planner: Planner, workload: str, class_name: str, **fields: object) -> None:
+    """Let somebody join the line now."""
+    values = {"class_name": class_name, "asked_at": planner.now, "principal": BOB}
+    planner.ask(a_waiting(workload, **(values | fields)))
+
+
+def why(planner: Planner, workload: str) -> Explanation:
+    """Return what a workload of the line is told."""
+    (wait,) = waits(planner, [workload])
+    return wait.explanation
+
+
+def starts(planner: Planner, seconds: float) -> list[tuple[str, str]]:
+    """Return who starts where this long after noon."""
+    decided = planner.decide(NOON + seconds)
+    return [(item.workload, item.machine) for item in decided.placements]
+
+
+@dataclass
+class Stream:
+    """Three small jobs every ten minutes, each for an hour; among them a large one."""
+
+    planner: Planner
+    small: str = "one"
+    large: str = "all"
+    small_profile: str = "lab"
+    large_profile: str = "lab"
+    users: int = 1
+    hours: int = 24
+    bound: float | None = None
+    """The first time that the large one was told."""
+    broken: list[Explanation] = field(default_factory=list)
+    """What was told of that promise later."""
+    ends: list[tuple[float, str]] = field(default_factory=list)
+
+    def starts(self) -> float | None:
+        """Return after how many seconds the large one starts; None: not within ``hours``."""
+        for step in range(6 * self.hours):
+            now = NOON + step * 600
+            self._end(now)
+            self._ask(step)
+            for placement in self.planner.decide(now).placements:
+                self.ends.append((now + HOUR, placement.workload))
+                if placement.workload == "large":
+                    return now - NOON
+            if step >= 3:
+                self._hear()
+        return None
+
+    def _end(self, now: float) -> None:
+        for end, workload in tuple(self.ends):
+            if end <= now:
+                self.planner.release("gpu-box", workload)
+                self.ends.remove((end, workload))
+
+    def _ask(self, step: int) -> None:
+        for number in range(3 * step, 3 * step + 3):
+            user = number % self.users
+            ask(
+                self.planner,
+                f"small-{number:04}",
+                self.small,
+                profile=self.small_profile,
+                principal=Principal(user_id=10 + user, name=f"user-{user}"),
+            )
+        if step == 3:
+            ask(
+                self.planner,
+                "large",
+                self.large,
+                profile=self.large_profile,
+                principal=ALICE,
+            )
+
+    def _hear(self) -> None:
+        (told,) = waits(self.planner, ["large"])
+        acknowledge(self.planner, [told])
+        self.bound = told.no_later_than if self.bound is None else self.bound
+        self.broken += [] if told.broken is None else [told.broken]
+
+
+@pytest.mark.parametrize(
+    ("users", "usage"),
+    [
+        (1, {}),
+        (50, {}),
+        # Whoever has used most comes last by fair share: who comes first is not all.
+        (50, {1: Usage(amount=1e9, as_of=NOON)}),
+    ],
+)
+def test_eight_gpus_start_by_their_first_bound_in_a_stream_of_single_ones(
+    users: int, usage: dict[int, Usage]
+) -> None:
+    """Of one user or of fifty, and also if the large job's user has had the most."""
+    stream = Stream(a_line(usage=usage), users=users)
+    started = stream.starts()
+    assert started is not None
+    assert stream.bound is not None
+    assert NOON + started <= stream.bound
+    assert stream.broken == []
+
+
+def test_an_urgent_large_job_starts_by_its_first_bound_too() -> None:
+    """And sooner than one that is not: it may take the place of what is promised."""
+    usual, urgent = Stream(a_line()), Stream(a_line(), large_profile="urgent")
+    later, sooner = usual.starts(), urgent.starts()
+    assert sooner is not None
+    assert later is not None
+    assert sooner < later
+    assert urgent.bound is not None
+    assert NOON + sooner <= urgent.bound
+
+
+def test_only_what_comes_before_it_makes_a_large_job_later_and_that_is_told() -> None:
+    """A stream of urgent jobs takes its place, each time with the cause."""
+    stream = Stream(a_line(), small_profile="urgent", hours=6)
+    assert stream.starts() is None
+    assert {item.reason for item in stream.broken} == {Reason.PROMISE_BROKEN}
+    assert {item.subject for item in stream.broken} == {"priority"}
+
+
+def test_a_small_job_that_an_admin_moves_to_the_front_breaks_no_promise_unsaid() -> (
+    None
+):
+    """What is moved comes first; whom that makes later reads why."""
+    planner = a_line(
+        a_box(
+            held=tuple(
+                an_allocation(
+                    f"held-{number}",
+                    devices=(f"GPU-gpu-box-{number}",),
+                    ends_by=NOON + HOUR,
+                )
+                for number in range(8)
+            )
+        )
+    )
+    ask(planner, "large", "all", principal=ALICE)
+    planner.decide(NOON)
+    (before,) = waits(planner, ["large"])
+    acknowledge(planner, [before])
+    ask(planner, "small", "one", asked_at=NOON + 1, priority=10)
+    planner.decide(NOON + 1)
+    (after,) = waits(planner, ["large"])
+    assert before.no_later_than is not None
+    assert after.no_later_than is not None
+    assert after.no_later_than > before.no_later_than
+    assert after.broken is not None
+    assert [holder.workload for holder in after.broken.holders] == ["small"]
+
+
+@pytest.mark.parametrize("large", ["all", "all-endless"])
+@pytest.mark.parametrize("large_profile", ["lab", "urgent"])
+def test_where_nobody_is_told_a_time_a_large_job_starts_all_the_same(
+    large: str, large_profile: str
+) -> None:
+    """Small jobs without a limit: what they give back is kept for who waited longest."""
+    stream = Stream(
+        a_line(), small="one-endless", large=large, large_profile=large_profile
+    )
+    started = stream.starts()
+    assert stream.bound is None
+    assert started is not None
+    # They last an hour, and it waits at most that and its patience.
+    assert started <= 3 * 600 + HOUR + PATIENCE_SECONDS + 600
+
+
+def a_kept_box(*more: MachineState, large: str = "all") -> Planner:
+    """Return a fleet with one free GPU, kept for a large job that waits for seven."""
+    planner = a_line(a_full_box(), *more)
+    ask(planner, "large", large, principal=ALICE)
+    planner.decide(NOON)
+    planner.release("gpu-box", "gpu-box-0")
+    planner.decide(NOON + PATIENCE_SECONDS)
+    return planner
+
+
+def test_until_it_has_waited_long_others_pass_it() -> None:
+    """What ends soon clears by itself: no GPU is left idle for that."""
+    planner = a_line(a_full_box())
+    ask(planner, "large", "all", principal=ALICE)
+    planner.decide(NOON)
+    planner.release("gpu-box", "gpu-box-0")
+    ask(planner, "small", "one-endless", asked_at=NOON + 1)
+    assert starts(planner, PATIENCE_SECONDS - 1) == [("small", "gpu-box")]
+
+
+def test_what_has_no_end_waits_behind_the_large_job_and_reads_it() -> None:
+    """It would fit; nobody is told a time, for there is none."""
+    planner = a_kept_box()
+    ask(planner, "small", "one-endless")
+    assert starts(planner, 700) == []
+    found = why(planner, "small")
+    assert found.reason is Reason.BEHIND
+    assert [holder.workload for holder in found.holders] == ["large"]
+    (large,) = waits(planner, ["large"])
+    assert (large.no_later_than, large.reservation, large.broken) == (None, None, None)
+    assert large.explanation.reason is Reason.GPU_BUSY
+
+
+def test_what_has_an_end_runs_meanwhile() -> None:
+    """It gives back what it uses before anybody could miss it for good."""
+    planner = a_kept_box()
+    ask(planner, "small", "one")
+    assert starts(planner, 700) == [("small", "gpu-box")]
+
+
+def test_the_large_job_starts_with_the_last_part_that_it_needs() -> None:
+    """Each part that is given back stays with it."""
+    planner = a_kept_box()
+    ask(planner, "small", "one-endless")
+    for number in range(1, 8):
+        assert starts(planner, 700 + number) == []
+        planner.release("gpu-box", f"gpu-box-{number}")
+    assert starts(planner, 800) == [("large", "gpu-box")]
+
+
+def test_another_machine_that_has_room_first_is_taken() -> None:
+    """Then nothing is kept any more, and who waited behind it starts."""
+    planner = a_kept_box()
+    ask(planner, "small", "one-endless")
+    planner.decide(NOON + 700)
+    planner.put_machine(a_box("late"))
+    assert starts(planner, 800) == [("large", "late"), ("small", "gpu-box")]
+
+
+def test_one_of_each_kind_keeps_a_machine_the_first_in_the_line() -> None:
+    """The second keeps none, though another machine is there; it is the next."""
+    planner = a_kept_box(a_full_box("other"), large="all-endless")
+    ask(planner, "second", "all-endless", asked_at=NOON + 1, principal=ALICE)
+    planner.release("other", "other-0")
+    planner.decide(NOON + 1300)
+    ask(planner, "small", "one-endless")
+    assert starts(planner, 1301) == [("small", "other")]
+    for number in range(1, 8):
+        planner.release("gpu-box", f"gpu-box-{number}")
+    assert starts(planner, 1302) == [("large", "gpu-box")]
+    # Now the second's turn has come: the next part that is given back is kept for it.
+    planner.release("other", "other-1")
+    ask(planner, "late", "one-endless")
+    assert starts(planner, 1303) == []
+    assert why(planner, "late").reason is Reason.BEHIND
+
+
+def test_the_machine_that_lacks_least_is_kept() -> None:
+    """Where another one gives more back meanwhile, that is kept from then on."""
+    planner = a_kept_box(a_full_box("other"))
+    for number in range(2):
+        planner.release("other", f"other-{number}")
+    assert starts(planner, 700) == []
+    for number in range(2):
+        ask(planner, f"small-{number}", "one-endless")
+    assert starts(planner, 710) == [("small-0", "gpu-box")]
+    assert why(planner, "small-1").reason is Reason.BEHIND
+
+
+def test_a_machine_that_somebody_earlier_keeps_is_not_taken_for_lacking_less() -> None:
+    """Whoever is behind stays with the machine that is kept for it."""
+    planner = a_kept_box(a_full_box("other"))
+    ask(planner, "later", "all-endless", asked_at=NOON + 1, principal=ALICE)
+    planner.release("other", "other-0")
+    planner.decide(NOON + 700)
+    for number in range(1, 3):
+        planner.release("gpu-box", f"gpu-box-{number}")
+        planner.decide(NOON + 700 + number)
+    for number in range(2):
+        ask(planner, f"small-{number}", "one-endless")
+    assert starts(planner, 710) == []
+
+
+def test_who_comes_before_it_in_the_line_takes_the_kept_machine_over() -> None:
+    """An urgent one of another kind: nobody was promised a time, so nothing breaks."""
+    planner = a_kept_box()
+    ask(
+        planner, "urgent", "all-endless", profile="urgent", asked_at=NOON, principal=BOB
+    )
+    planner.decide(NOON + 700)
+    planner.release("gpu-box", "gpu-box-1")
+    planner.decide(NOON + 701)
+    for number in range(2, 8):
+        planner.release("gpu-box", f"gpu-box-{number}")
+    assert starts(planner, 702) == [("urgent", "gpu-box")]
+    (large,) = waits(planner, ["large"])
+    assert large.broken is None
+
+
+def test_a_small_urgent_job_passes_a_large_one_that_is_not() -> None:
+    """Room is kept from those behind, and from nobody else."""
+    planner = a_kept_box()
+    ask(planner, "urgent", "one-endless", profile="urgent")
+    assert starts(planner, 700) == [("urgent", "gpu-box")]
+    # What comes back next is kept again.
+    planner.release("gpu-box", "gpu-box-1")
+    ask(planner, "small", "one-endless")
+    assert starts(planner, 701) == []
+
+
+def test_a_kept_machine_that_goes_away_is_kept_no_more() -> None:
+    """Another one is, as soon as something is given back there."""
+    planner = a_kept_box(a_full_box("other"))
+    planner.put_machine(replace(a_full_box(), online=False, offline_since=NOON))
+    planner.decide(NOON + 700)
+    planner.release("other", "other-0")
+    ask(planner, "small", "one-endless")
+    assert starts(planner, 701) == []
+    assert why(planner, "small").machine == "other"
+
+
+def test_a_kept_machine_that_lost_a_gpu_for_good_is_kept_no_more() -> None:
+    """It can never serve the large job now: small ones use what is free."""
+    planner = a_kept_box(a_full_box("other"))
+    ask(planner, "small", "one-endless")
+    planner.decide(NOON + 700)
+    smaller = a_full_box()
+    facts = smaller.facts
+    facts = facts.model_copy(update={"devices": facts.devices[:7]})
+    held = tuple(
+        item for item in smaller.held if item.workload not in {"gpu-box-0", "gpu-box-7"}
+    )
+    planner.put_machine(replace(smaller, facts=facts, held=held))
+    assert starts(planner, 800) == [("small", "gpu-box")]
+
+
+def test_what_is_promised_for_good_to_somebody_else_is_not_kept() -> None:
+    """A promise of a time stands: the machine is not kept a second time."""
+    held = tuple(
+        an_allocation(
+            f"held-{number}",
+            devices=(f"GPU-gpu-box-{number}",),
+            # The first one ends, the others nobody knows.
+            ends_by=NOON + HOUR if number == 0 else None,
+        )
+        for number in range(8)
+    )
+    planner = a_line(a_box(held=held))
+    ask(planner, "promised", "one-endless")
+    planner.decide(NOON)
+    (before,) = waits(planner, ["promised"])
+    ask(planner, "large", "all", asked_at=NOON - HOUR, principal=ALICE)
+    planner.decide(NOON + 1)
+    (after,) = waits(planner, ["promised"])
+    assert before.no_later_than is not None
+    assert (after.no_later_than, after.broken) == (before.no_later_than, None)
+    assert why(planner, "large").reason is Reason.GPU_BUSY
+
+
+@pytest.mark.parametrize("changes", [{}, {"online": False, "offline_since": NOON}])
+def test_a_restart_is_kept_the_machine_with_its_files_alone(
+    changes: dict[str, object],
+) -> None:
+    """While that is there: no other machine would do."""
+    pin = Pin(machine="gpu-box", driver=DriverName.NATIVE, class_name="all")
+    planner = a_line(replace(a_full_box(), **changes), a_full_box("other"))
+    planner.ask(
+        a_waiting("back", class_name="all", asked_at=NOON - HOUR, pin=pin),
+    )
+    planner.decide(NOON)
+    planner.release("gpu-box", "gpu-box-0")
+    planner.release("other", "other-0")
+    for number in range(3):
+        ask(planner, f"small-{number}", "one-endless")
+    started = starts(planner, 1)
+    assert started == [("small-0", "other")]
+    assert (why(planner, "small-1").reason is Reason.BEHIND) is not changes
+
+
+def test_a_machine_that_refused_the_large_job_is_not_kept_for_it() -> None:
+    """Nor one that it could never fit on."""
+    planner = a_line(a_full_box(), a_gpu_box("small", sharing=OPEN, drivers=BOTH))
+    ask(
+        planner,
+        "large",
+        "all",
+        asked_at=NOON - HOUR,
+        principal=ALICE,
+        rejected_by={"gpu-box": Reason.AGENT_REJECTED},
+    )
+    planner.decide(NOON)
+    planner.release("gpu-box", "gpu-box-0")
+    for number in range(2):
+        ask(planner, f"small-{number}", "one-endless")
+    assert sorted(machine for _, machine in starts(planner, 1)) == ["gpu-box", "small"]
+
+
+def test_who_is_over_their_quota_keeps_no_machine() -> None:
+    """It waits for itself; what is free goes to others."""
+    catalog = CATALOG.model_copy(update={"quotas": (Quota(user="alice", devices=7),)})
+    planner = a_line(a_full_box(), catalog=catalog)
+    ask(planner, "mine", "one-endless", principal=ALICE)
+    planner.decide(NOON)
+    planner.release("gpu-box", "gpu-box-0")
+    assert starts(planner, 1) == [("mine", "gpu-box")]
+    planner.ask(a_waiting("large", class_name="all", asked_at=NOON - HOUR))
+    planner.decide(NOON + 2)
+    planner.release("gpu-box", "gpu-box-1")
+    ask(planner, "small", "one-endless")
+    assert starts(planner, 3) == [("small", "gpu-box")]
+
+
+def test_a_plan_made_from_a_snapshot_keeps_what_was_waited_for() -> None:
+    """Nobody passes because the controller was started anew."""
+    waiting = (
+        a_waiting("large", class_name="all", asked_at=NOON - HOUR),
+        a_waiting("small", class_name="one-endless", principal=BOB, asked_at=NOON - 1),
+    )
+    decided = plan(
+        a_snapshot(catalog=CATALOG, machines=(a_full_box(held=7),), waiting=waiting)
+    )
+    assert decided.placements == ()
+    told = {item.workload: item.explanation.reason for item in decided.waits}
+    assert told == {"large": Reason.GPU_BUSY, "small": Reason.BEHIND}
