@@ -25,6 +25,7 @@ from fleet_contracts.catalog_values import (
     requirements_can_be_met,
 )
 from fleet_contracts.selection import select_runtime, serving_ref
+from fleet_contracts.support import is_scheduled
 from fleet_contracts.workloads import Accelerator, DriverName, WorkloadKind
 
 
@@ -119,15 +120,24 @@ def _every_class_is_served(draft: Draft) -> None:
             continue
         for number, name in enumerate(item.model.classes):
             chosen = classes.get(name)
-            if chosen is None or _selected(draft, item.model, chosen):
+            if chosen is None:
                 continue
             here = Place(item.place.document, (*item.place.path, "classes"))
-            here.blame(
-                number,
-                f"no runtime of profile {item.model.name!r} serves class {name!r} "
-                f"({chosen.accelerator.value})",
-                "Add a runtime with this accelerator, or remove the class.",
-            )
+            if not _selected(draft, item.model, chosen):
+                here.blame(
+                    number,
+                    f"no runtime of profile {item.model.name!r} serves class {name!r} "
+                    f"({chosen.accelerator.value})",
+                    "Add a runtime with this accelerator, or remove the class.",
+                )
+            elif not _selected(draft, item.model, chosen, _ways(chosen.accelerator)):
+                here.blame(
+                    number,
+                    f"no runtime of profile {item.model.name!r} names what a machine "
+                    f"runs for class {name!r} ({chosen.accelerator.value})",
+                    "Add docker or native to the driver_refs of one, or remove the "
+                    "class.",
+                )
 
 
 def _everything_can_be_reached(draft: Draft) -> None:
@@ -201,8 +211,24 @@ def _serves_somewhere(runtime: Runtime, driver: DriverName) -> bool:
     )
 
 
-def _selected(draft: Draft, profile: Profile, chosen: ResourceClass) -> set[str]:
-    """Return the runtimes that any driver would get for this class."""
+def _ways(accelerator: Accelerator) -> tuple[DriverName, ...]:
+    """Return the drivers with which this is more than pretended."""
+    ways = tuple(
+        one
+        for one in DriverName
+        if one is not DriverName.SIMULATION and is_scheduled(accelerator, one)
+    )
+    # Where nothing is scheduled, that is told of the class.
+    return ways or tuple(DriverName)
+
+
+def _selected(
+    draft: Draft,
+    profile: Profile,
+    chosen: ResourceClass,
+    drivers: Iterable[DriverName] = tuple(DriverName),
+) -> set[str]:
+    """Return the runtimes that any of *drivers* would get for this class."""
     runtimes = draft.runtimes_of(profile)
     found = (
         select_runtime(
@@ -211,7 +237,7 @@ def _selected(draft: Draft, profile: Profile, chosen: ResourceClass) -> set[str]
             accelerator=chosen.accelerator,
             driver=driver,
         ).runtime
-        for driver in DriverName
+        for driver in drivers
     )
     return {runtime.name for runtime in found if runtime is not None}
 

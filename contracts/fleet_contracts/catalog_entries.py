@@ -5,9 +5,12 @@ Amounts are texts with units here and integers in the catalog.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from fleet_contracts.amounts import parse_bytes, parse_cores, parse_seconds
 from fleet_contracts.base import Contract, Slug
@@ -27,16 +30,55 @@ from fleet_contracts.catalog import (
 from fleet_contracts.workloads import Accelerator, DriverName, WorkloadKind
 
 
+_WHOLE: Final = re.compile(r"-?[0-9]+", re.ASCII)
+_PLAIN: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+
+
+def _number(written: object, form: re.Pattern[str], must: str) -> str:
+    """Return *written* if it has one meaning: digits, as for every other amount."""
+    if not isinstance(written, str) or form.fullmatch(written) is None:
+        raise PydanticCustomError(must, "is no number")
+    return written
+
+
+def _whole(written: object) -> str:
+    return _number(written, _WHOLE, "int_parsing")
+
+
+def _plain(written: object) -> str:
+    return _number(written, _PLAIN, "float_parsing")
+
+
 ByteAmount = Annotated[int, BeforeValidator(parse_bytes)]
 CoreAmount = Annotated[int, BeforeValidator(parse_cores)]
 Duration = Annotated[float, BeforeValidator(parse_seconds)]
 MOST: Final = 1_000_000
 """More devices or workloads than any fleet has, and a priority above all others."""
-Count = Annotated[int, Field(ge=0, le=MOST)]
-Priority = Annotated[int, Field(ge=-MOST, le=MOST)]
-Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Text = Annotated[str, Field(min_length=1, max_length=1000)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=MOST)]
+Priority = Annotated[int, BeforeValidator(_whole), Field(ge=-MOST, le=MOST)]
+Weight = Annotated[
+    float, BeforeValidator(_plain), Field(gt=0, le=MOST, allow_inf_nan=False)
+]
+
+
+def _trimmed(text: str) -> str:
+    """Return *text* if nothing at its ends is there without being seen."""
+    if text != text.strip():
+        raise PydanticCustomError("blank_end", "has a blank at its end")
+    return text
+
+
+def _one_word(ref: str) -> str:
+    """Return *ref* if it can name an image or an environment."""
+    if any(character.isspace() for character in ref):
+        raise PydanticCustomError("blank_inside", "has a blank in it")
+    return ref
+
+
+Text = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_trimmed)]
 Texts = tuple[Text, ...]
+Ref = Annotated[Text, AfterValidator(_one_word)]
+"""No message about it says what it is."""
 
 
 def _title(text: object) -> object:
@@ -44,7 +86,7 @@ def _title(text: object) -> object:
     if not isinstance(text, str) or not text:
         return text
     title = text.strip()
-    if not title:
+    if all(unicodedata.category(one)[0] in "CZ" for one in title):
         raise ValueError("the title is blank")
     if len(title.splitlines()) != 1:
         raise ValueError("a title must be one line")
@@ -118,9 +160,9 @@ class RuntimeEntry(Contract):
     accelerators: Annotated[tuple[Accelerator, ...], Field(min_length=1)]
     requires: Texts = ()
     model_formats: Texts = ()
-    ref: Text | None = None
-    driver_refs: dict[AgentDriver, Text] = Field(default_factory=dict)
-    container_ref: Text | None = None
+    ref: Ref | None = None
+    driver_refs: dict[AgentDriver, Ref] = Field(default_factory=dict)
+    container_ref: Ref | None = None
 
     def build(self) -> Runtime:
         """Return the runtime."""

@@ -51,6 +51,8 @@ _SHAPES: Final = {
     "greater_than": ("must be above 0", "Write a larger number."),
     "greater_than_equal": ("must not be negative", "Write 0 or more."),
     "string_pattern_mismatch": ("must look like 8.0", "Write major.minor."),
+    "blank_end": ("begins or ends with a blank", "Remove it."),
+    "blank_inside": ("has a blank in it", "Write one name, without blanks."),
 }
 """What pydantic's codes mean to somebody who edits YAML, and what to do."""
 

@@ -105,8 +105,9 @@ def _judge_titles(
 
 
 def _seen(title: str) -> str:
-    """Return what people read: case, width and spaces aside."""
-    return " ".join(unicodedata.normalize("NFKC", title).casefold().split())
+    """Return what people read: case, width, spaces and what is not seen aside."""
+    seen = [one for one in title if unicodedata.category(one) != "Cf"]
+    return " ".join(unicodedata.normalize("NFKC", "".join(seen)).casefold().split())
 
 
 def _may_meet(one: Audience, other: Audience) -> bool:

@@ -8,9 +8,10 @@ object, and nothing in it can grow: aliases are followed within one budget.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import yaml
 from typing_extensions import override
@@ -23,6 +24,8 @@ _MAX_NODES: Final = 100_000
 _TAG: Final = "tag:yaml.org,2002:"
 _TEXTS: Final = {f"{_TAG}{name}" for name in ("str", "int", "float", "timestamp")}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN: Final = re.compile("[\u00ad\u200b\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+"""What nobody sees in an editor, and what turns the text behind it around."""
 _REMEDIES: Final = (
     ("'\\t'", "Use spaces: YAML takes no tab here."),
     ("character '\\", "Correct the line."),
@@ -127,6 +130,7 @@ def read_yaml(source: Source) -> Document:
         )
     except _TooMuchError as error:
         document.is_unread = True
+        document.lines[()] = error.line
         document.blame((), f"this cannot be read: {error}", "Correct the file.")
     return document
 
@@ -141,17 +145,22 @@ def _problem(error: yaml.MarkedYAMLError) -> tuple[str, str]:
 class _TooMuchError(Exception):
     """The file is nested or repeated beyond any use."""
 
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
 
 def _limit(text: str) -> None:
     """Stop a deep file before anything recurses into it."""
-    depth = 0
+    depth = line = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
+            line = cast("yaml.Mark", event.start_mark).line
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > _MAX_DEPTH:
-            raise _TooMuchError("it is nested too deeply")
+            raise _TooMuchError("it is nested too deeply", line + 1)
 
 
 @dataclass(slots=True)
@@ -163,9 +172,14 @@ class _Reader:
 
     def read(self, node: yaml.Node, path: Path) -> Any:
         self.budget -= 1
+        line = node.start_mark.line + 1
         if self.budget < 0 or len(path) > _MAX_DEPTH:
-            raise _TooMuchError("it repeats itself through aliases")
-        self.document.lines.setdefault(path, node.start_mark.line + 1)
+            raise _TooMuchError("it repeats itself through aliases", line)
+        self.document.lines.setdefault(path, line)
+        if node.tag == f"{_TAG}set":
+            # What it names is read all the same, so that it is missed nowhere else.
+            self._blame_tag(node, path)
+            return [str(key.value) for key, _ in node.value]
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
             return dict(self._entries(node, path))
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
@@ -210,9 +224,7 @@ class _Reader:
         if node.tag == f"{_TAG}bool":
             return node.value.lower() in _TRUE
         if node.tag not in _TEXTS:
-            self.document.blame(
-                path, f"the tag {node.tag!r} is not supported", "Remove the tag."
-            )
+            self._blame_tag(node, path)
             return None
         text = str(node.value)
         if _CONTROL.search(text):
@@ -221,4 +233,20 @@ class _Reader:
                 path, "a control character is in the text", "Remove it."
             )
             return _CONTROL.sub("", text)
+        unseen = _UNSEEN.search(text)
+        if unseen is not None and path[-1:] != ("name",):
+            # Of a name it is told with all that a name may not have.
+            name = unicodedata.name(unseen[0]).lower()
+            self.document.blame(
+                path,
+                f"a character that is not seen is in the text: "
+                f"U+{ord(unseen[0]):04X} ({name})",
+                "Remove it.",
+            )
+            return _UNSEEN.sub("", text) or "?"
         return text
+
+    def _blame_tag(self, node: yaml.Node, path: Path) -> None:
+        self.document.blame(
+            path, f"the tag {node.tag!r} is not supported", "Remove the tag."
+        )

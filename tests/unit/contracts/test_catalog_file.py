@@ -361,7 +361,7 @@ def test_all_faults_are_told_at_once_with_their_lines() -> None:
         ({"quotas": "quotas:\n  - {user: a}\n"}, "without any limit"),
         ({"shares": "shares: {half_life: 0}\n"}, "'half_life' must be above 0"),
         ({"shares": "shares: {users: {a: lots}}\n"}, "'a' must be a number"),
-        ({"shares": "shares: {users: {a: nan}}\n"}, "'a' has a value that is not allowed"),
+        ({"shares": "shares: {users: {a: nan}}\n"}, "'a' must be a number"),
         ({"trust": "trust: {weak: guest}\n"}, "no setting widens it"),
         ({"trust": "trust: 3\n"}, "'the entry' must have keys and values"),
         ({"more": "polices: 3\n"}, "the key 'polices' is unknown"),

@@ -166,6 +166,82 @@ CASES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         profile("deadlines: {prepare: 0}"),
         ("13: profile 'nb' leaves no time to prepare",),
     ),
+    "a priority with an underscore": (
+        profile("priority: 1_0"),
+        ("13: 'priority' must be a whole number. Write digits only",),
+    ),
+    "a priority with a point": (
+        profile("priority: 5.0"),
+        ("13: 'priority' must be a whole number",),
+    ),
+    "devices with an exponent": (
+        classes("accelerator: cuda\n  devices: 1e0", "cuda"),
+        ("4: 'devices' must be a whole number",),
+    ),
+    "a quota with an underscore": (
+        changed(more="quotas:\n- {user: ada, workloads: 1_000}\n"),
+        ("14: 'workloads' must be a whole number",),
+    ),
+    "a weight with an exponent": (
+        changed(more="shares: {users: {ada: 1e3}}\n"),
+        ("13: 'ada' must be a number",),
+    ),
+    "a weight that is endless": (
+        changed(more="shares: {users: {ada: .inf}}\n"),
+        ("13: 'ada' must be a number",),
+    ),
+    "a user with a blank behind": (
+        profile("audience: {users: ['ada ']}"),
+        ("13: 'users[0]' begins or ends with a blank. Remove it",),
+    ),
+    "a group with a blank that is not seen": (
+        profile('audience: {groups: ["bio\N{ZERO WIDTH SPACE}"]}'),
+        ("13: a character that is not seen is in the text: U+200B (zero width space)",),
+    ),
+    "a title that is not seen": (
+        classes("title: \N{ZERO WIDTH SPACE}"),
+        ("3: a character that is not seen is in the text",),
+    ),
+    "a title of what joins letters": (
+        classes("title: \N{ZERO WIDTH JOINER}"),
+        ("3: the title is blank",),
+    ),
+    "a title that turns the page around": (
+        classes("title: a\N{RIGHT-TO-LEFT OVERRIDE}b"),
+        ("3: a character that is not seen is in the text: U+202E",),
+    ),
+    "two titles that differ in what is not seen": (
+        changed(
+            ("name: small", "name: small\n  title: Small"),
+            ("runtimes:\n", TWO.format(title="'Sm\N{ZERO WIDTH JOINER}all'")),
+            ("[small]", "[small, big]"),
+        ),
+        ("7: class 'big' has the title of class 'small' at ", ":3."),
+    ),
+    "a blank ref": (
+        changed(("{native: lab}", "{native: ' '}")),
+        ("8: 'native' begins or ends with a blank",),
+    ),
+    "a ref of two words": (
+        changed(("{native: lab}", "{docker: 'a b'}")),
+        ("8: 'docker' has a blank in it. Write one name",),
+    ),
+    "an older ref of two words": (
+        changed(("driver_refs: {native: lab}", "container_ref: a b")),
+        ("8: 'container_ref' has a blank in it",),
+    ),
+    "classes as a set": (
+        changed(("[small]", "!!set {small}")),
+        ("11: the tag 'tag:yaml.org,2002:set' is not supported",),
+    ),
+    "brackets in brackets": (
+        changed(more=f"quotas: {'[' * 30}{']' * 30}\n"),
+        ("13: this cannot be read: it is nested too deeply",),
+    ),
+    "an alias of itself": (
+        changed(more="quotas: &a\n- *a\n"),
+        ("13: this cannot be read: it repeats itself through aliases",),
+    ),
     "a priority above all": (
         profile("priority: 99999999999999999999"),
         ("13: 'priority' is too large",),
@@ -221,6 +297,12 @@ CASES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "CUDA on a Mac": (
         classes("accelerator: cuda", "cuda") + "  requirements: {os: [macos]}\n",
         ("12: profile 'nb' can never run with class 'small': cuda is on linux only",),
+    ),
+    "Metal where only containers are named": (
+        classes("accelerator: mps", "mps, cpu").replace(
+            "{native: lab}", "{docker: lab}\n  ref: lab"
+        ),
+        ("13: no runtime of profile 'nb' names what a machine runs for class 'small'",),
     ),
     "Metal on Linux": (
         classes("accelerator: mps", "mps") + "  requirements: {os: [linux]}\n",
