@@ -63,8 +63,13 @@ async def test_the_line_waits_reasons_holds_and_decisions_are_told(
 ) -> None:
     """From an idle fleet through a full one to a release."""
     idle = await read(service)
-    for name in ("waiting", "held_devices", "held_cpu_cores"):
+    for name in (
+        *("waiting", "held_devices", "held_cpu_cores", "placements_total"),
+        *("allocation_seconds_total", "wait_seconds_count", "start_seconds_count"),
+    ):
         assert value(idle, name, class_="small") == 0
+    assert value(idle, "held", class_="small", state="ready") == 0
+    assert value(idle, "likely_starts_total", came="later") == 0
     assert value(idle, "machines", state="ready") == 0
     agent = ScriptedAgent(service, await service.enrol())
     await agent.connect()
@@ -91,7 +96,11 @@ async def test_the_line_waits_reasons_holds_and_decisions_are_told(
     after = await read(service)
     assert value(after, "waiting", class_="small") == 0
     assert value(after, "held_cpu_cores", class_="whole") == 0
-    assert value(after, "allocation_seconds_total", class_="whole") > 0
+    accounts = (await service.json("internal/usage"))["accounts"]
+    (whole,) = (one["seconds"] for one in accounts if one["class"] == "whole")
+    assert whole > 0
+    counted = value(after, "allocation_seconds_total", class_="whole")
+    assert counted == pytest.approx(whole, abs=1e-6)
     assert value(after, "ends_total", reason="stopped_by_user") == 1
     assert value(after, "wait_seconds_sum", class_="small") > 0
     await agent.hang_up()
@@ -140,6 +149,7 @@ async def test_no_label_names_a_person_a_machine_a_workload_or_a_ref(
     names = set(re.findall(r'([a-z_]+)="', text))
     assert names <= {
         "accelerator",
+        "came",
         "class",
         "le",
         "reason",
@@ -162,6 +172,7 @@ async def test_every_name_is_as_prometheus_wants_it(service: Service) -> None:
         assert family.documentation.endswith("."), family.name
         words = set(family.name.split("_"))
         assert not words & {"ms", "milliseconds", "minutes", "mib", "gib", "percent"}
+        assert not words & {"created", "count", "sum", "bucket"}
         assert (family.type == "counter") is any(
             sample.name.endswith("_total") for sample in family.samples
         ) or not family.samples

@@ -126,7 +126,8 @@ class Gauges(Collector):
         )
 
     def _holds(self) -> Iterator[Metric]:
-        holding: Counter[tuple[str, str]] = Counter()
+        ready = State.READY.value
+        holding = Counter({(name, ready): 0 for name in self._classes()})
         amounts = {
             name: Counter(dict.fromkeys(self._classes(), 0))
             for name in ("devices", "cpu_cores", "memory_bytes")
@@ -140,10 +141,7 @@ class Gauges(Collector):
             amounts["devices"][name] += max(assignment.devices_asked, len(held.devices))
             amounts["cpu_cores"][name] += held.cpu_milli
             amounts["memory_bytes"][name] += held.memory_bytes
-        yield _gauge(
-            "held",
-            holding or {("", State.READY.value): 0},
-        )
+        yield _gauge("held", holding)
         yield _gauge("held_devices", amounts["devices"])
         cores = {name: milli / 1000 for name, milli in amounts["cpu_cores"].items()}
         yield _gauge("held_cpu_cores", cores)

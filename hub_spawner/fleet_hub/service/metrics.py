@@ -16,6 +16,7 @@ from prometheus_client import (
     Histogram,
     Info,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 
@@ -25,6 +26,7 @@ from fleet_hub.controller.core import Core
 from fleet_hub.controller.ports import Change
 from fleet_hub.controller.records import Workload
 from fleet_hub.scheduling.decisions import Plan
+from fleet_hub.scheduling.likely import Came
 from fleet_hub.service.gauges import FAMILIES, PREFIX, RESCUES, Family, Gauges
 
 
@@ -42,6 +44,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.families = [*FAMILIES, RESCUES]
         """What is told, as it is documented."""
+        # A second series for each counter, which says when this process began.
+        disable_created_metrics()
         ProcessCollector(registry=self.registry)
         Info(PREFIX, "The version that runs.", registry=self.registry).info(
             {"version": version("jupyterhub-fleet")}
@@ -87,7 +91,16 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return everything, in Prometheus' text format."""
+        self._begin_at_zero()
         return generate_latest(self.registry)
+
+    def _begin_at_zero(self) -> None:
+        """Tell of what did not happen yet: Prometheus sees no rise from nothing."""
+        for chosen in self._core.catalogs.current().classes:
+            for family in (self._placed, self._waits, self._starts, self._held):
+                family.labels(chosen.name)
+        for came in Came:
+            self._likely.labels(came.value)
 
     def decided(self, plan: Plan, seconds: float) -> None:
         """Time a cycle that decided something; the others say little."""
