@@ -245,6 +245,14 @@ class Catalog(Contract):
         ]
         return min(limits, default=None)
 
+    def limited_by(self, profile: Profile, chosen: ResourceClass) -> str | None:
+        """Return which entry says so: of two limits the shorter one; None: there is none."""
+        limit = self.limit_seconds(profile, chosen)
+        if limit is None:
+            return None
+        is_class = limit == chosen.limit_seconds
+        return f"class {chosen.name}" if is_class else f"profile {profile.name}"
+
 
 def public_view(catalog: Catalog) -> dict[str, Any]:
     """Return what every user may read of *catalog*: the profiles and their classes.

@@ -82,7 +82,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
         "Ask an admin to add you or one of your groups to its audience.",
     ),
     Reason.OWNER_FORBIDS: (
-        "the machine's owner does not lend it to you",
+        "the machine's owner[, {subject},] does not lend it to you",
         "Ask its owner, or choose another profile.",
     ),
     Reason.QUOTA_IN_USE: (
@@ -388,7 +388,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
     ),
     Reason.LEFT_THE_LINE: ("you left the line", "Ask again whenever you like."),
     Reason.TIME_LIMIT: (
-        "the time limit was reached[: {requested}]",
+        "the time limit[ of {subject}] was reached[: {requested}]",
         "Start again; your files are kept.",
     ),
     Reason.CUT_OFF: (

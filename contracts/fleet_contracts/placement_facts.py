@@ -58,6 +58,9 @@ class PlacementFacts(Contract):
     cores_milli: int | None = None
     """What the machine has and its owner lends of it."""
     memory_bytes: int | None = None
+    whole_cores_milli: int | None = None
+    """All that it has, where its owner lends less."""
+    whole_memory_bytes: int | None = None
     closed: Reason | None = None
     """Why the machine's owner lets it take nothing new now; None: it takes work."""
     opens_at: AwareDatetime | None = None
@@ -94,6 +97,8 @@ def placement_facts(capabilities: WorkerCapabilities) -> PlacementFacts:
     """Return what placement may rely on in *capabilities*."""
     host = capabilities.host
     closing = next((term for term in capabilities.terms if term.met is not True), None)
+    cores = _lent(capabilities, "cpu", host.cores_allowed_milli.value)
+    memory = _lent(capabilities, "memory", host.memory_allowed_bytes.value)
     return PlacementFacts(
         known=host.os.value is not None,
         settled=capabilities.settled,
@@ -101,8 +106,14 @@ def placement_facts(capabilities: WorkerCapabilities) -> PlacementFacts:
         architecture=host.architecture.value,
         apple_silicon=host.apple_silicon.value,
         metal_fenced=_fenced(capabilities),
-        cores_milli=_lent(capabilities, "cpu", host.cores_allowed_milli.value),
-        memory_bytes=_lent(capabilities, "memory", host.memory_allowed_bytes.value),
+        cores_milli=cores,
+        memory_bytes=memory,
+        whole_cores_milli=host.cores_allowed_milli.value
+        if cores != host.cores_allowed_milli.value
+        else None,
+        whole_memory_bytes=host.memory_allowed_bytes.value
+        if memory != host.memory_allowed_bytes.value
+        else None,
         closed=None if closing is None else _reason(closing),
         opens_at=None if closing is None else closing.until,
         disk_free_bytes=host.disk_free_bytes.value,

@@ -323,6 +323,8 @@ class Holder(Contract):
     """None where the privacy setting hides other people's names."""
     own: bool = False
     """It is whoever waits themselves."""
+    promised: bool = False
+    """It holds nothing yet: it waits too, and was promised what would be free."""
     title: str | None = None
     amount: Number | None = None
     """How much of it, in the unit of the explanation."""

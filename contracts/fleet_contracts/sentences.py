@@ -20,6 +20,7 @@ from fleet_contracts.timeline_phrases import HEADLINES, TEXTS
 
 
 _MOST_HOLDERS = 3
+_CODES = frozenset(Reason)
 _COUNTED = {
     "devices": (mark("%1 device"), "%1 devices"),
     "workloads": (mark("%1 workload"), "%1 workloads"),
@@ -109,20 +110,30 @@ def _waiting(
 
 
 def _holders(holders: tuple[Holder, ...], now: datetime | None) -> str:
-    told = [_holder(holder, now) for holder in holders[:_MOST_HOLDERS]]
-    more = len(holders) - len(told)
+    shown = holders[:_MOST_HOLDERS]
+    held = [_holder(holder, now) for holder in shown if not holder.promised]
+    promised = [_named(holder) for holder in shown if holder.promised]
+    more = len(holders) - len(shown)
     if more:
-        told.append(_text("more_holders", count=str(more)))
-    return _text("held_by", holders=", ".join(told))
+        (promised or held).append(_text("more_holders", count=str(more)))
+    parts = {"held_by": held, "promised_to": promised}
+    return "; ".join(
+        _text(key, holders=", ".join(told)) for key, told in parts.items() if told
+    )
 
 
-def _holder(holder: Holder, now: datetime | None) -> str:
+def _named(holder: Holder) -> str:
     name = foreign(holder.owner) or _text("somebody")
     if holder.own:
         # Somebody else who reads this is told the name.
         name = _text("you", owner=name)
     if holder.title:
         name = _text("with_title", owner=name, title=foreign(holder.title))
+    return name
+
+
+def _holder(holder: Holder, now: datetime | None) -> str:
+    name = _named(holder)
     if holder.ends_by is None:
         text = _text("no_known_end", name=name)
     else:
@@ -146,6 +157,9 @@ def _values(explanation: Explanation) -> dict[str, str]:
     if explanation.reason is Reason.PROMISE_BROKEN:
         why = because(explanation)
         values |= {} if why is None else {"subject": why}
+    elif explanation.reason is Reason.AGENT_REJECTED and explanation.subject in _CODES:
+        # Its own word is the cause, and "rejected" only says who found it.
+        values["subject"] = said(PHRASES[Reason(explanation.subject)], {})
     elif explanation.subject is not None:
         values["subject"] = foreign(explanation.subject)
     for name in ("requested", "capacity", "free"):

@@ -140,6 +140,7 @@ TEXTS: Final[dict[str, str]] = {
     "with_detail": "{what} ({detail})",
     "with_holders": "{what}; {holders}",
     "held_by": "held by {holders}",
+    "promised_to": "promised to {holders}",
     "more_holders": "and {count} more",
     "somebody": "somebody else",
     "you": "you",

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Final
 
 from fleet_contracts.catalog import Isolation, Relation, TrustPolicy
+from fleet_contracts.language import mark
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import DriverName, Principal
 
@@ -22,6 +23,9 @@ ISOLATION: Final = {
     DriverName.SIMULATION: Isolation.NONE,
 }
 """What each driver puts between a workload and the machine."""
+BY_ADMIN: Final = mark("an admin lets this machine serve fewer people")
+BY_CATALOG: Final = mark("the trust policy of the catalog says so")
+"""Whose word it is, where several may forbid."""
 
 _DISTANCE: Final = {relation: distance for distance, relation in enumerate(Relation)}
 
@@ -61,9 +65,13 @@ def trust_refusal(
     if _is_beyond(relation, owner_allows):
         return Explanation(reason=Reason.OWNER_FORBIDS)
     if _is_beyond(relation, admin_allows):
-        return Explanation(reason=Reason.NOT_IN_AUDIENCE, subject="machine")
+        return Explanation(
+            reason=Reason.NOT_IN_AUDIENCE, subject="machine", detail=BY_ADMIN
+        )
     if _is_beyond(relation, _farthest(isolation, policy)):
-        return Explanation(reason=Reason.ISOLATION_TOO_WEAK, subject=driver.value)
+        return Explanation(
+            reason=Reason.ISOLATION_TOO_WEAK, subject=driver.value, detail=BY_CATALOG
+        )
     return None
 
 

@@ -99,8 +99,8 @@ OF_ANOTHER: Final[dict[str, str]] = {
     "this is not offered to you[: {subject}]": (
         "this is not offered to its user[: {subject}]"
     ),
-    "the machine's owner does not lend it to you": (
-        "the machine's owner does not lend it to this user"
+    "the machine's owner[, {subject},] does not lend it to you": (
+        "the machine's owner[, {subject},] does not lend it to this user"
     ),
     "your own quota is in use[: {requested} asked for, {left} free]": (
         "the user's own quota is in use[: {requested} asked for, {left} free]"

@@ -152,6 +152,7 @@ _HOLDER = _record(
     {
         "owner": _name,
         "own": _truth,
+        "promised": _truth,
         "title": _name,
         "amount": _count,
         "since": _instant,

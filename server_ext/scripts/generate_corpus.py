@@ -93,6 +93,16 @@ def _explanations() -> Iterator[Explanation]:
         )
     mine = _HOLDERS[0].model_copy(update={"own": True})
     yield Explanation(reason=Reason.METAL_BUSY, machine="mac-07", holders=(mine,))
+    waiting = tuple(
+        Holder(
+            workload=holder.workload, owner=holder.owner, own=holder.own, promised=True
+        )
+        for holder in (mine, *_HOLDERS[1:])
+    )
+    for holders in (waiting[:1], waiting, _HOLDERS[:1] + waiting[:1], _HOLDERS[:3]):
+        yield Explanation(reason=Reason.BEHIND, machine="mac-07", holders=holders)
+    for code in (*BECAUSE_OF, Reason.DISK_FULL, Reason.CPU_BUSY):
+        yield Explanation(reason=Reason.AGENT_REJECTED, subject=code.value)
     for cause in (*CAUSES, *BECAUSE_OF, "not_yet_invented"):
         for holders in ((), (mine,), _HOLDERS[:1], _HOLDERS[1:2]):
             yield Explanation(

@@ -261,12 +261,8 @@ class Engine:
         if entry is None or not _alike(entry.machine, state):
             planner.put_machine(state)
             return True
-        seen = (state.in_use, state.rested)
-        if (entry.machine.in_use, entry.machine.rested) != seen:
-            # Observations, and no news: nobody starts or waits because of them.
-            entry.machine = replace(
-                entry.machine, in_use=state.in_use, rested=state.rested
-            )
+        # Observations are no news: nobody starts or waits because of them.
+        entry.machine = _seen_as(entry.machine, state)
         held = {item.workload: item for item in state.held}
         gone = known.keys() - held.keys()
         for workload in sorted(gone):
@@ -313,8 +309,18 @@ def _alike(old: MachineState, new: MachineState) -> bool:
     """Return whether both are the same but for what is held and what was observed."""
     if old.facts is not new.facts and old.facts != new.facts:
         return False
-    known = replace(old, facts=new.facts, held=(), in_use=new.in_use, rested=new.rested)
+    known = replace(_seen_as(old, new), facts=new.facts, held=())
     return known == replace(new, held=())
+
+
+def _seen_as(old: MachineState, new: MachineState) -> MachineState:
+    """Return *old* with what was observed of *new*."""
+    return replace(
+        old,
+        in_use=new.in_use,
+        rested=new.rested,
+        unused_memory_bytes=new.unused_memory_bytes,
+    )
 
 
 def _same_request(old: Waiting, new: Waiting) -> bool:

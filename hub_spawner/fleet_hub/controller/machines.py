@@ -85,9 +85,23 @@ def observe(core: Core, machine: str, usage: Mapping[str, Any] | None) -> None:
         core.model.stirred.add(machine)
         core.want_cycle()
     rested = _rested(presence, presence.usage, now)
-    if (presence.in_use, presence.rested) != (in_use, rested):
-        presence.in_use, presence.rested = in_use, rested
+    unused = _unused(presence, presence.usage)
+    seen = (in_use, rested, unused)
+    if (presence.in_use, presence.rested, presence.unused_memory_bytes) != seen:
+        presence.in_use, presence.rested, presence.unused_memory_bytes = seen
         core.model.stirred.add(machine)
+
+
+def _unused(presence: Presence, usage: Usage) -> int | None:
+    """Return at least how much memory nothing uses, in eighths of all that there is.
+
+    It moves with every breath of a machine, and nobody is to be told each time.
+    """
+    capacity, unused = presence.facts.memory_bytes, usage.memory_available_bytes
+    if not capacity or unused is None:
+        return None
+    step = max(1, capacity // 8)
+    return min(unused, capacity) // step * step
 
 
 def _rested(

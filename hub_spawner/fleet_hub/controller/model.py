@@ -52,6 +52,8 @@ class Presence:
     """The devices that it then saw somebody use, by UUID."""
     used_outside: tuple[tuple[str, int], ...] = ()
     """Those that programs outside the fleet use, with the bytes that those take."""
+    unused_memory_bytes: int | None = None
+    """How much memory it then saw that nothing uses: told in large steps."""
     observed_at: datetime | None = None
     """When it said so for the first time."""
     resting: dict[str, datetime] = field(default_factory=dict)

@@ -60,7 +60,7 @@ def take_in(
     if event in OVER:
         return _end(core, tx, record, event, explanation)
     if event is AgentEvent.STOPPING:
-        return _stopping(tx, record, explanation)
+        return _stopping(core, tx, record, explanation)
     if event is AgentEvent.NOTE:
         explanation = copying.naming_source(record, explanation)
         return tx.record(
@@ -171,14 +171,31 @@ def _note_copy(tx: Transaction, record: Workload, machine: str) -> None:
     )
 
 
+def _whose_limit(core: Core, record: Workload, explanation: Explanation) -> Explanation:
+    """Return *explanation* with how long the limit was, and which entry set it."""
+    assignment, catalog = record.assignment, core.catalogs.current()
+    limit = None if assignment is None else assignment.limit_seconds
+    if explanation.reason is not Reason.TIME_LIMIT or limit is None:
+        return explanation
+    profile = catalog.profile_named(record.choice.profile)
+    chosen = catalog.class_named(record.choice.class_name or "")
+    subject = None
+    # The catalog may say something else by now, which was not in force here.
+    if profile and chosen and catalog.limit_seconds(profile, chosen) == limit:
+        subject = catalog.limited_by(profile, chosen)
+    numbers = {"requested": int(limit), "unit": "seconds", "subject": subject}
+    return explanation.model_copy(update=numbers)
+
+
 def _stopping(
-    tx: Transaction, record: Workload, explanation: Explanation | None
+    core: Core, tx: Transaction, record: Workload, explanation: Explanation | None
 ) -> Workload:
     """The agent itself began the end: a time limit, or its owner's wish."""
     intent = record.stop or StopIntent(
         actor="agent",
         explanation=explanation or Explanation(reason=Reason.STOPPED_BY_ADMIN),
     )
+    intent = replace(intent, explanation=_whose_limit(core, record, intent.explanation))
     earlier = record.state
     record = tx.advance(record, Event.STOP_ASKED, stop=intent)
     if record.state is earlier:

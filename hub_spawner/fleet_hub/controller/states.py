@@ -81,6 +81,7 @@ def machine_state(
         held=tuple(_same(item, known or {}) for item in held),
         in_use=presence.in_use,
         foreign=presence.used_outside,
+        unused_memory_bytes=presence.unused_memory_bytes,
         rested=presence.rested,
     )
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from fleet_contracts.amounts import describe_bytes
 from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.workloads import Principal, Resources
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.entries import Entry
 from fleet_hub.scheduling.foreign import SOME_MORE, bars, foreign_process, suitable
-from fleet_hub.scheduling.holders import told
+from fleet_hub.scheduling.holders import by_its_owner, told
 from fleet_hub.scheduling.nearness import TOLD_AS_REJECTED, nearness
 from fleet_hub.scheduling.outlooks import Outlook
 from fleet_hub.scheduling.signatures import type_of
@@ -60,12 +61,14 @@ def machine_answer(entry: Entry, outlook: Outlook, asker: Asker) -> Explanation 
     reason, need = machine_reason(entry, outlook, asker.rejected_by)
     if reason is None:
         return None
+    found = _numbers(reason, need, entry, outlook, asker.rejected_by)
+    if reason is Reason.OWNER_FORBIDS:
+        return by_its_owner(found, entry.machine, names_visible=asker.names_visible)
     more: dict[str, object] = {"machine": entry.machine.name}
     if need is not None and reason in _POSITIONS:
         more["holders"] = _holders(entry, need, reason, asker)
-    return _numbers(reason, need, entry, outlook, asker.rejected_by).model_copy(
-        update=more
-    )
+        more["detail"] = _unused(entry, found) or found.detail
+    return found.model_copy(update=more)
 
 
 def machine_numbers(
@@ -229,6 +232,18 @@ def _busy(entry: Entry, need: Need, reason: Reason) -> Explanation:
         detail=SOME_MORE
         if reason is Reason.GPU_BUSY and suitable(entry.outside, need)
         else None,
+    )
+
+
+def _unused(entry: Entry, busy: Explanation) -> str | None:
+    """Return that what looks unused is held: where it would do, and no room it is."""
+    seen = entry.machine.unused_memory_bytes
+    if busy.reason is not Reason.MEMORY_BUSY or seen is None:
+        return None
+    if seen < (busy.requested or 0):
+        return None
+    return (
+        f"at least {describe_bytes(seen)} of it is not in use, and is held all the same"
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from fleet_contracts.amounts import describe_bytes, format_cores
 from fleet_contracts.catalog import OperatingSystem, Relation, TrustPolicy
 from fleet_contracts.devices import MACOS
 from fleet_contracts.placement_facts import PlacementFacts
@@ -191,15 +192,15 @@ def has_suitable_devices(candidate: Candidate) -> Explanation | None:
 def is_large_enough(candidate: Candidate) -> Explanation | None:
     """Reject a machine that is too small even when nothing else runs on it."""
     chosen, facts = candidate.request.chosen, candidate.facts
-    amounts = (
-        (Reason.CPU_TOO_SMALL, chosen.cpu_milli, facts.cores_milli, "milli_cores"),
-        (Reason.MEMORY_TOO_SMALL, chosen.memory_bytes, facts.memory_bytes, "bytes"),
+    cores = _too_small(
+        Reason.CPU_TOO_SMALL, chosen.cpu_milli, facts.cores_milli, "milli_cores"
     )
-    for reason, wanted, capacity, unit in amounts:
-        found = _too_small(reason, wanted, capacity, unit)
-        if found is not None:
-            return found
-    return None
+    if cores is not None:
+        return as_lent(cores, facts.whole_cores_milli)
+    memory = _too_small(
+        Reason.MEMORY_TOO_SMALL, chosen.memory_bytes, facts.memory_bytes, "bytes"
+    )
+    return None if memory is None else as_lent(memory, facts.whole_memory_bytes)
 
 
 def has_the_labels(candidate: Candidate) -> Explanation | None:
@@ -276,6 +277,17 @@ def _instead_of(lacking: Mapping[str, str], labels: Mapping[str, str]) -> str:
     there = [f"{name}={labels[name]}" for name in lacking if name in labels]
     absent = [f"no label called {name}" for name in lacking if name not in labels]
     return f"it has {', '.join(there + absent)}"
+
+
+def as_lent(found: Explanation, whole: int | None) -> Explanation:
+    """Return *found* with whose word it is, where the machine itself is large enough."""
+    if whole is None or whole < (found.requested or 0):
+        return found
+    is_memory = found.unit == "bytes"
+    has = describe_bytes(whole) if is_memory else f"{format_cores(whole)} cores"
+    return found.model_copy(
+        update={"detail": f"the machine has {has}, and its owner lends no more"}
+    )
 
 
 def _judge_capability(

@@ -9,6 +9,7 @@ from fleet_contracts.language import mark
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.fleet import Fleet
+from fleet_hub.scheduling.holders import by_its_owner
 from fleet_hub.scheduling.nearness import nearness
 from fleet_hub.scheduling.whole_fleet import true_of_all
 
@@ -31,6 +32,12 @@ def fleet_answer(
     shared, others_have_it = true_of_all(fleet, request, headline)
     if shared is not None:
         return shared
+    if headline.reason is Reason.OWNER_FORBIDS:
+        return by_its_owner(
+            headline,
+            fleet.entries[name].machine,
+            names_visible=fleet.context.names_visible,
+        )
     if all(miss == headline for _, miss in misses):
         return headline
     found = headline.model_copy(update={"machine": name})

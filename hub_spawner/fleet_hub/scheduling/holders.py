@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from fleet_contracts.reasons import Holder
-from fleet_hub.scheduling.snapshot import Allocation
+from fleet_contracts.reasons import Explanation, Holder
+from fleet_hub.scheduling.snapshot import Allocation, MachineState
 
 
 MOST = 10
@@ -36,6 +36,16 @@ def told(
             idle_since=_idle_since(allocation, rested),
         )
         for allocation in ordered[:MOST]
+    )
+
+
+def by_its_owner(
+    found: Explanation, machine: MachineState, *, names_visible: bool
+) -> Explanation:
+    """Return *found*, which is the word of the owner of *machine*, with whose it is."""
+    owner = machine.owner if names_visible else None
+    return found.model_copy(
+        update={"machine": machine.name, "subject": owner or found.subject}
     )
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fleet_contracts.catalog import Catalog
-from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.workloads import Principal
-from fleet_hub.scheduling.holders import told
+from fleet_hub.scheduling.holders import MOST, told
 from fleet_hub.scheduling.line import Line
 from fleet_hub.scheduling.quotas import (
     Totals,
+    amount_in,
     asked_amounts,
     held_amounts,
-    held_in,
     quota_in_use,
 )
 from fleet_hub.scheduling.snapshot import Allocation
@@ -88,7 +88,7 @@ class QuotaWatch:
         """
         if not self._catalog.quotas:
             return None
-        promised = Totals()
+        promised, ahead = Totals(), []
         behind = self._line.place_of(waiter.workload).behind_priority
         for other in self._bound_with(waiter.waiting.principal):
             if other is waiter or other.found is None:
@@ -97,22 +97,40 @@ class QuotaWatch:
                 principal = other.waiting.principal
                 amounts = asked_amounts(other.request.chosen)
                 promised.add(principal.name, principal.groups, amounts)
+                ahead.append(other)
         principal = waiter.waiting.principal
         found = quota_in_use(
             self._catalog, principal, waiter.request.chosen, self._held, promised
         )
-        return None if found is None else self._with_holders(found, principal)
+        return None if found is None else self._with_holders(found, principal, ahead)
 
-    def _with_holders(self, found: Explanation, viewer: Principal) -> Explanation:
-        """Return *found* with whose work uses the quota up, and how much of it each."""
+    def _with_holders(
+        self, found: Explanation, viewer: Principal, ahead: Iterable[Waiter]
+    ) -> Explanation:
+        """Return *found* with whose work uses the quota up, and how much of it each.
+
+        Those *ahead* hold nothing yet; what they are promised is used up all the same.
+        """
         subject = found.reason is Reason.USER_LIMIT, found.subject or ""
         holders = told(
             self._holders.get(subject, {}).values(),
-            lambda item: held_in(item, found.unit or ""),
+            lambda item: amount_in(held_amounts(item), found.unit or ""),
             viewer=viewer.name,
             names_visible=self._names_visible,
         )
-        return found.model_copy(update={"holders": holders})
+        promised = tuple(
+            Holder(
+                workload=other.workload,
+                owner=owner if self._names_visible or owner == viewer.name else None,
+                own=owner == viewer.name,
+                promised=True,
+                amount=amount_in(asked_amounts(other.request.chosen), found.unit or ""),
+            )
+            for other in ahead
+            for owner in (other.waiting.principal.name,)
+            if subject in self._subjects(other.waiting.principal)
+        )
+        return found.model_copy(update={"holders": (holders + promised)[:MOST]})
 
     def _note(self, item: Allocation, *, is_held: bool) -> None:
         owner = Principal(user_id=0, name=item.owner, groups=item.groups)

@@ -72,9 +72,8 @@ def held_amounts(allocation: Allocation) -> Amounts:
     }
 
 
-def held_in(allocation: Allocation, unit: str) -> int:
-    """Return what *allocation* counts for against a limit in this unit."""
-    amounts = held_amounts(allocation)
+def amount_in(amounts: Amounts, unit: str) -> int:
+    """Return what *amounts* count for against a limit in this unit."""
     return sum(amounts[name] for name, its_unit in _UNITS.items() if its_unit == unit)
 
 

@@ -103,6 +103,8 @@ class MachineState:
     foreign: tuple[tuple[str, int], ...] = ()
     """Devices that programs outside the fleet are known to use, by UUID, with how many
     bytes those take.  They are not given to anybody meanwhile."""
+    unused_memory_bytes: int | None = None
+    """What it last saw that nothing uses: an observation, and no room either."""
     rested: tuple[tuple[str, float], ...] = ()
     """Devices that were seen at rest for a while, by UUID, with since when.  An
     observation as well: it is told of who holds them, and enters no promise."""

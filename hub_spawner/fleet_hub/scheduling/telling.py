@@ -127,5 +127,8 @@ def _promised(planner: Planner, viewer: Waiter, workload: str) -> Holder:
     visible = planner.fleet.context.names_visible
     is_own = bool(owner) and owner == viewer.waiting.principal.name
     return Holder(
-        workload=workload, owner=owner if visible or is_own else None, own=is_own
+        workload=workload,
+        owner=owner if visible or is_own else None,
+        own=is_own,
+        promised=True,
     )

@@ -24,7 +24,7 @@ from fleet_hub.scheduling.device_filters import (
     is_named,
     serving,
 )
-from fleet_hub.scheduling.filters import NEVER_LOOKED_FOR, runs_on
+from fleet_hub.scheduling.filters import NEVER_LOOKED_FOR, as_lent, runs_on
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.versions import is_older, version_key
 
@@ -46,6 +46,11 @@ _FIRST: Final = {
     Reason.DISK_TOO_SMALL: 3,
 }
 """The amount that a machine's reason is about."""
+_LENT: Final = {
+    Reason.CPU_TOO_SMALL: ("whole_cores_milli", "cores_milli"),
+    Reason.MEMORY_TOO_SMALL: ("whole_memory_bytes", "memory_bytes"),
+}
+"""What a machine has, where its owner lends less of it, and what they lend."""
 _MOST_NAMED: Final = 10
 _ON_DIFFERENT_ONES: Final = mark(
     "what is asked of a device is found only on different ones"
@@ -83,7 +88,23 @@ def _sizes(fleet: Fleet, request: Request, headline: Explanation) -> Explanation
     for count in range(1, len(_SIZES) + 1):
         for some in combinations(order, count):
             if not any(all(row[at] >= wanted[at] for at in some) for row in rows):
-                return _exceeds(chosen, sorted(some), wanted, rows)
+                lent = _lent_in_part(fleet, headline) if some == (first,) else None
+                return lent or _exceeds(chosen, sorted(some), wanted, rows)
+    return None
+
+
+def _lent_in_part(fleet: Fleet, headline: Explanation) -> Explanation | None:
+    """Return the machine that would be large enough, and is not lent as a whole."""
+    if headline.reason not in _LENT:
+        return None
+    whole, lent = _LENT[headline.reason]
+    for group in fleet.groups.values():
+        facts = group.signature.facts
+        if (getattr(facts, whole) or 0) >= (headline.requested or 0):
+            name = min(chain.from_iterable(group.owners.values()))
+            here = {"machine": name, "capacity": getattr(facts, lent)}
+            found = headline.model_copy(update=here)
+            return as_lent(found, getattr(facts, whole))
     return None
 
 

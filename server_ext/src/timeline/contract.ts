@@ -171,6 +171,7 @@ export interface IHolder {
   workload: string;
   owner?: string | null;
   own?: boolean | null;
+  promised?: boolean | null;
   title?: string | null;
   amount?: number | null;
   since?: string | null;

@@ -73,7 +73,7 @@ function valuesOf(trans: ITranslator, explanation: IExplanation): Values {
     subject:
       explanation.reason === 'promise_broken'
         ? because(trans, explanation)
-        : foreign(explanation.subject)
+        : cause(trans, explanation)
   };
   for (const name of ['requested', 'capacity', 'free'] as const) {
     const number = explanation[name] ?? null;
@@ -87,6 +87,13 @@ function valuesOf(trans: ITranslator, explanation: IExplanation): Values {
     values.left = left(trans, explanation, values);
   }
   return values;
+}
+
+/** Return what it is about; where an agent said no, its own reason in words. */
+function cause(trans: ITranslator, { reason, subject }: IExplanation): string {
+  const code = subject as keyof typeof PHRASES | null | undefined;
+  const phrase = reason === 'agent_rejected' && code ? PHRASES[code] : undefined;
+  return phrase ? fill(phrase(trans), {}) : foreign(subject);
 }
 
 /** Return why a promise cannot be kept; empty where nothing was said. */
@@ -133,14 +140,38 @@ function heldBy(
   holders: readonly IHolder[],
   time: (at: number) => string
 ): string {
-  const told = holders
-    .slice(0, MOST_HOLDERS)
+  const shown = holders.slice(0, MOST_HOLDERS);
+  const held = shown
+    .filter(holder => !holder.promised)
     .map(holder => one(trans, holder, time));
-  const more = holders.length - told.length;
+  // Who holds nothing yet was promised it.
+  const promised = shown
+    .filter(holder => holder.promised)
+    .map(holder => named(trans, holder));
+  const more = holders.length - shown.length;
   if (more > 0) {
-    told.push(say(trans, TEXTS.more_holders, { count: more }));
+    (promised.length > 0 ? promised : held).push(
+      say(trans, TEXTS.more_holders, { count: more })
+    );
   }
-  return say(trans, TEXTS.held_by, { holders: told.join(', ') });
+  const parts = [
+    [TEXTS.held_by, held],
+    [TEXTS.promised_to, promised]
+  ] as const;
+  return parts
+    .filter(([, told]) => told.length > 0)
+    .map(([phrase, told]) => say(trans, phrase, { holders: told.join(', ') }))
+    .join('; ');
+}
+
+function named(trans: ITranslator, holder: IHolder): string {
+  let owner = foreign(holder.owner) || say(trans, TEXTS.somebody);
+  if (holder.own) {
+    // Somebody else who reads this is told the name.
+    owner = say(trans, TEXTS.you, { owner });
+  }
+  const title = foreign(holder.title);
+  return title ? say(trans, TEXTS.with_title, { owner, title }) : owner;
 }
 
 function one(
@@ -148,13 +179,7 @@ function one(
   holder: IHolder,
   time: (at: number) => string
 ): string {
-  let owner = foreign(holder.owner) || say(trans, TEXTS.somebody);
-  if (holder.own) {
-    // Somebody else who reads this is told the name.
-    owner = say(trans, TEXTS.you, { owner });
-  }
-  const title = foreign(holder.title);
-  const name = title ? say(trans, TEXTS.with_title, { owner, title }) : owner;
+  const name = named(trans, holder);
   const ends = instant(holder.ends_by);
   const text =
     ends === null
