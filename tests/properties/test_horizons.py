@@ -8,8 +8,9 @@ from hypothesis import given
 from scheduling_builders import GIB, NOON, OPEN, a_catalog, a_machine, an_allocation
 
 from fleet_contracts.workloads import DriverName
+from fleet_hub.scheduling.choice import SLACK_SECONDS
 from fleet_hub.scheduling.disks import by_disk
-from fleet_hub.scheduling.entries import SLACK_SECONDS, Entry
+from fleet_hub.scheduling.entries import Entry
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.pools import Horizon, Pool
 from fleet_hub.scheduling.profile import FOREVER, Claim

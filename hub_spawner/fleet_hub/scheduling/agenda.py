@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fleet_hub.scheduling.entries import SLACK_SECONDS
+from fleet_hub.scheduling.choice import SLACK_SECONDS
 
 
 @dataclass(slots=True)

@@ -30,6 +30,8 @@ from fleet_hub.scheduling.quotas import exceeds_ever
 
 HANDOVER_SECONDS: Final = 300.0
 """What may pass between a placement and the launch: the Hub has to be there for it."""
+SLACK_SECONDS: Final = 30.0
+"""What may pass between the end of a workload and the news of it."""
 
 _SLUG: Final = re.compile(SLUG_PATTERN)
 _OPTIONS = ("profile", "class", "files")
@@ -43,7 +45,8 @@ class Request:
     chosen: ResourceClass
     limit_seconds: float | None
     hold_seconds: float
-    """How long it may hold a machine from its placement on, at the most."""
+    """How long it may hold a machine from its placement on, at the most: until the news
+    of its end has come."""
     catalog_digest: str
     selections: Mapping[DriverName, Selection] = field(repr=False)
     """What the one selector answers for each driver."""
@@ -162,7 +165,7 @@ def _request(
         profile=profile,
         chosen=chosen,
         limit_seconds=limit,
-        hold_seconds=math.inf if limit is None else limit + steps,
+        hold_seconds=math.inf if limit is None else limit + steps + SLACK_SECONDS,
         catalog_digest=catalog.digest,
         selections=selections,
         is_served_by_none=all(

@@ -16,8 +16,8 @@ from fleet_hub.scheduling.placing import placement_of, promised_allocation
 from fleet_hub.scheduling.promises import Promises, broken
 from fleet_hub.scheduling.quota_watch import QuotaWatch
 from fleet_hub.scheduling.snapshot import Allocation
-from fleet_hub.scheduling.turns import NOTICEABLE_SECONDS, most_promises
-from fleet_hub.scheduling.waiter import Waiter
+from fleet_hub.scheduling.turns import most_promises
+from fleet_hub.scheduling.waiter import NOTICEABLE_SECONDS, Waiter
 
 
 class Decider:
@@ -71,6 +71,9 @@ class Decider:
                 self._keep(waiter, now)
         elif found.start <= now:
             self._start(waiter, found, displaced, now)
+        elif _is_worse(found, waiter):
+            # Its own machine may be about to come back, and keep what was said.
+            return
         elif (
             displaced
             or waiter.found is not None
@@ -191,6 +194,13 @@ class Decider:
         allocation = promised_allocation(waiter, placement, now)
         entry.hold(allocation)
         self._started(waiter, placement, allocation)
+
+
+def _is_worse(found: Found, waiter: Waiter) -> bool:
+    """Return whether *found* is later than a promise that may still be restored."""
+    if not waiter.is_unrestored or waiter.found or waiter.promise is None:
+        return False
+    return found.start > waiter.promise + NOTICEABLE_SECONDS
 
 
 def _no_room() -> Explanation:

@@ -7,10 +7,11 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Container
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_contracts.devices import held_here
 from fleet_contracts.reasons import Explanation
+from fleet_hub.scheduling.choice import SLACK_SECONDS
 from fleet_hub.scheduling.foreign import Outside, amounts_of, used_outside
 from fleet_hub.scheduling.profile import (
     FOREVER,
@@ -28,10 +29,6 @@ from fleet_hub.scheduling.vectors import DISK, Need, Vector, assign, minus, plus
 
 if TYPE_CHECKING:
     from fleet_hub.scheduling.pools import Pool
-
-
-SLACK_SECONDS: Final = 30.0
-"""What may pass between the end of a workload and the news of it."""
 
 
 class Found(NamedTuple):

@@ -6,6 +6,7 @@ from fleet_contracts.devices import MACOS
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.answers import resources_of
+from fleet_hub.scheduling.choice import SLACK_SECONDS
 from fleet_hub.scheduling.decisions import Placement
 from fleet_hub.scheduling.entries import Entry, Found
 from fleet_hub.scheduling.profile import FOREVER
@@ -32,7 +33,7 @@ def placement_of(
     request, driver = waiter.request, found.need.driver
     accelerator = request.chosen.accelerator
     resources = resources_of(entry, request, found.amounts)
-    end = now + request.hold_seconds
+    end = now + request.hold_seconds - SLACK_SECONDS
     return Placement(
         workload=waiter.workload,
         machine=entry.machine.name,

@@ -93,7 +93,7 @@ class Planner:
         self._agenda.doubt(machine.name)
         self._agenda.pending |= self._copying.get(machine.name, set())
         if machine.name in self._unrestored and entry.trouble is None:
-            self._restore(self._unrestored.pop(machine.name))
+            self._restore(self._await_no_more(machine.name))
 
     def remove_machine(self, name: str) -> None:
         """A machine was taken out of the fleet."""
@@ -128,6 +128,9 @@ class Planner:
         waiter = self._waiter(waiting, request)
         if old is None or old.request is request:
             waiter.promise = waiting.promise if old is None else old.promise
+            waiter.said = waiting.promise if old is None else old.said
+            waiter.broken = None if old is None else old.broken
+            waiter.is_unrestored = old is not None and old.is_unrestored
         if waiter.promise is not None:
             cause = Reason.AGENT_REJECTED if waiting.rejected_by else again
             waiter.lost = broken(cause, None)
@@ -153,9 +156,8 @@ class Planner:
                 self.fleet.judge_trouble(name)
             if not recovering:
                 # Who is behind a machine that did not come back is told so.
-                for names in self._unrestored.values():
-                    self._tell_why_not_restored(names)
-                self._unrestored.clear()
+                for name in list(self._unrestored):
+                    self._tell_why_not_restored(self._await_no_more(name))
                 self._agenda.pending |= self.waiters.keys()
 
     def restore_promises(self) -> None:
@@ -170,6 +172,14 @@ class Planner:
         }
         for name in self._restore(machines):
             self._unrestored.setdefault(machines[name], set()).add(name)
+            self.waiters[name].is_unrestored = True
+
+    def _await_no_more(self, machine: str) -> set[str]:
+        """Return who awaited *machine*, and now does no more."""
+        names = self._unrestored.pop(machine)
+        for name in names & self.waiters.keys():
+            self.waiters[name].is_unrestored = False
+        return names
 
     def _restore(self, names: Iterable[str]) -> list[str]:
         """Keep the promises of *names*; return whose ground is not there."""

@@ -52,7 +52,8 @@ def wait_of(
     interest = waiter.interest
     names = counted.examples() if examples else []
     headline = _headline(planner, interest, waiter, counted)
-    found = waiter.found
+    found, broken = waiter.found, waiter.kept_from
+    waiter.tell()
     return Wait(
         workload=waiter.workload,
         explanation=headline.model_copy(update={"position": position}),
@@ -65,7 +66,7 @@ def wait_of(
         else Reservation(
             machine=found.machine, driver=found.need.driver, start=found.start
         ),
-        broken=waiter.broken,
+        broken=broken,
     )
 
 
@@ -83,8 +84,10 @@ def acknowledge(planner: Planner, told: Iterable[Wait]) -> None:
     """Say that *told* has reached those whom it concerns: a broken promise is told once."""
     for wait in told:
         waiter = planner.waiters.get(wait.workload)
-        if waiter is not None and waiter.broken is wait.broken:
-            waiter.broken = None
+        if waiter is not None:
+            waiter.said = wait.no_later_than
+            if waiter.broken is wait.broken:
+                waiter.broken = None
 
 
 def _headline(

@@ -18,15 +18,12 @@ from fleet_hub.scheduling.line import Line, Place
 from fleet_hub.scheduling.profile import FOREVER, fitting_runs, may_start_sooner
 from fleet_hub.scheduling.promises import Promises
 from fleet_hub.scheduling.quota_watch import QuotaWatch
-from fleet_hub.scheduling.waiter import Waiter
+from fleet_hub.scheduling.waiter import NOTICEABLE_SECONDS, Waiter
 
 
 _MOST_PROMISES: Final = 1000
 _FEWEST_PROMISES: Final = 100
 _PROMISES_PER_MACHINE: Final = 20
-
-NOTICEABLE_SECONDS: Final = 1.0
-"""An earlier time by less than this is not worth moving a promise for."""
 
 
 def most_promises(fleet: Fleet) -> int:

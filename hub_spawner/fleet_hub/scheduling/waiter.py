@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from fleet_contracts.reasons import Explanation
 from fleet_hub.scheduling.answers import Asker
@@ -11,6 +12,10 @@ from fleet_hub.scheduling.entries import Found
 from fleet_hub.scheduling.interests import Interest
 from fleet_hub.scheduling.profile import FOREVER, SOMEDAY
 from fleet_hub.scheduling.snapshot import Waiting
+
+
+NOTICEABLE_SECONDS: Final = 1.0
+"""An earlier time by less than this is not worth moving a promise for."""
 
 
 @dataclass(slots=True, eq=False)
@@ -22,7 +27,9 @@ class Waiter:
     interest: Interest
     """What the fleet has for it; renewed when the fleet's structure changes."""
     promise: float | None = None
-    """The time by which it was said to start; None: none was said."""
+    """The time by which it starts, as far as is known; None: nothing is."""
+    said: float | None = None
+    """The earliest such time that anybody was told, since it last had to be later."""
     found: Found | None = None
     """Where that promise is kept."""
     start: float = FOREVER
@@ -31,8 +38,10 @@ class Waiter:
     """What keeps it from being placed at all: a quota, or files that are away."""
     lost: Explanation | None = None
     """What took the ground from its promise, until it is known what that means."""
+    is_unrestored: bool = False
+    """The machine of an earlier run's promise is away, and may be about to come back."""
     broken: Explanation | None = None
-    """Why it starts later than it was said; told once."""
+    """Why its time was put off last, until that was told; see ``kept_from``."""
 
     @property
     def is_timed(self) -> bool:
@@ -43,6 +52,23 @@ class Waiter:
     def workload(self) -> str:
         """The name of the workload."""
         return self.waiting.workload
+
+    @property
+    def kept_from(self) -> Explanation | None:
+        """Why it starts later than was said; None: it does not.
+
+        What was never told and what is as early again is nobody's disappointment.
+        """
+        if self.said is None:
+            return None
+        is_later = self.promise is None or self.promise > self.said + NOTICEABLE_SECONDS
+        return self.broken if is_later else None
+
+    def tell(self) -> None:
+        """Remember that its time was told to somebody: it is held to it from here on."""
+        if self.promise is not None:
+            earlier = self.promise if self.said is None else self.said
+            self.said = min(earlier, self.promise)
 
     def asker(self, *, names_visible: bool) -> Asker:
         """Return who asks, for explanations."""

@@ -22,7 +22,7 @@ from scheduling_builders import (
 from fleet_contracts.catalog import Quota
 from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import Principal
-from fleet_hub.scheduling.entries import SLACK_SECONDS
+from fleet_hub.scheduling.choice import SLACK_SECONDS
 
 
 HOUR = 3600.0
@@ -74,6 +74,7 @@ def test_an_urgent_request_is_not_kept_back_by_a_lower_promise_of_its_own_user()
         waiting=(a_gpu_request("lower"),),
     )
     planner.decide(NOON)
+    told(planner)
     planner.ask(a_gpu_request("urgent", profile="urgent"))
     planner.decide(NOON)
     found = told(planner)
@@ -163,6 +164,7 @@ def test_a_second_urgent_request_comes_after_the_first_and_before_the_rest() -> 
     """Priority takes the place of those below, and of nobody beside it."""
     planner = a_planner(a_busy_box(), waiting=(a_gpu_request("lower"),))
     planner.decide(NOON)
+    told(planner)
     for name, user in (("urgent-1", ALICE), ("urgent-2", BOB)):
         planner.ask(a_gpu_request(name, profile="urgent", principal=user))
         planner.decide(NOON)

@@ -25,9 +25,9 @@ from scheduling_builders import (
 )
 
 from fleet_contracts.catalog import Quota
-from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import DriverName, Principal
-from fleet_hub.scheduling.entries import SLACK_SECONDS
+from fleet_hub.scheduling.choice import SLACK_SECONDS
 from fleet_hub.scheduling.explain import what_if
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import (
@@ -76,6 +76,7 @@ def test_whoever_wakes_after_all_promised_times_starts_the_next_and_promises_ane
         a_busy_box(), waiting=(a_gpu_request("first"), a_gpu_request("second"))
     )
     planner.decide(NOON)
+    told(planner)
     planner.release("box", "held-box")
     (placement,) = planner.decide(NOON + 3 * DAY).placements
     assert placement.workload == "first"
@@ -112,6 +113,7 @@ def test_a_machine_that_is_taken_out_breaks_its_promises_with_that_cause() -> No
     """Nothing is left to keep them on; who waits keeps waiting."""
     planner = a_planner(a_busy_box(), waiting=(a_gpu_request("next"),))
     planner.decide(NOON)
+    told(planner)
     planner.remove_machine("box")
     planner.decide(NOON + 1)
     found = told(planner)["next"]
@@ -368,18 +370,58 @@ def test_a_restart_waits_for_the_machine_with_the_files_before_it_breaks_a_promi
 def test_a_broken_promise_stays_news_until_the_one_it_concerns_has_read_it() -> None:
     """What broke again after it was told is told again; who left needs nothing."""
     planner = a_planner(
-        a_busy_box(ends_by=None),
-        waiting=(a_gpu_request("gone"), a_gpu_request("stays")),
+        a_busy_box(), waiting=(a_gpu_request("gone"), a_gpu_request("stays"))
     )
     planner.decide(NOON)
-    before = told(planner).values()
+    acknowledge(planner, told(planner).values())
+    planner.put_machine(a_busy_box(ends_by=NOON + 5 * HOUR))
+    planner.decide(NOON)
+    late = told(planner)
+    assert late["stays"].broken is not None
     planner.leave("gone")
-    again = Explanation(reason=Reason.PROMISE_BROKEN, subject="less_room")
-    planner.waiters["stays"].broken = again
-    acknowledge(planner, before)
-    assert told(planner)["stays"].broken is again
+    planner.put_machine(replace(a_busy_box(), draining_by="an admin"))
+    planner.decide(NOON)
+    again = told(planner)["stays"].broken
+    assert again is not None
+    assert again.subject == Reason.DRAINING
+    acknowledge(planner, late.values())
+    assert told(planner)["stays"].broken is again, "the later news was not read yet"
     acknowledge(planner, told(planner).values())
     assert told(planner)["stays"].broken is None
+
+
+def test_what_nobody_was_told_is_nobodys_broken_promise() -> None:
+    """A time that was given and taken back within one go, and one that is back again."""
+    planner = a_planner(a_busy_box(), waiting=(a_gpu_request("next"),))
+    planner.decide(NOON)
+    planner.put_machine(a_busy_box(ends_by=NOON + 5 * HOUR))
+    planner.decide(NOON)
+    found = told(planner)["next"]
+    assert found.no_later_than == NOON + 5 * HOUR + SLACK_SECONDS
+    assert found.broken is None
+    for ends_by in (NOON + 9 * HOUR, NOON + 5 * HOUR):
+        planner.put_machine(a_busy_box(ends_by=ends_by))
+        planner.decide(NOON)
+    assert told(planner)["next"].broken is None
+    assert told(planner)["next"].no_later_than == found.no_later_than
+
+
+def test_who_starts_when_its_time_has_come_makes_nobody_behind_it_later() -> None:
+    """What starts holds its machine until the news of its end, as was reckoned before."""
+    planner = a_planner(
+        a_busy_box(), waiting=(a_gpu_request("first"), a_gpu_request("second"))
+    )
+    planner.decide(NOON)
+    before = told(planner)
+    planner.release("box", "held-box")
+    (placement,) = planner.decide(before["first"].no_later_than).placements
+    assert placement.workload == "first"
+    state = planner.fleet.entries["box"]
+    planner.put_machine(replace(state.machine, held=tuple(state.allocations.values())))
+    planner.decide(before["first"].no_later_than + 1)
+    after = told(planner)["second"]
+    assert after.no_later_than == before["second"].no_later_than
+    assert after.broken is None
 
 
 def test_of_many_different_machines_all_are_counted_and_the_first_ten_are_named() -> (
@@ -489,3 +531,30 @@ def test_who_is_kept_back_by_a_promise_starts_as_soon_as_it_is_broken() -> None:
     planner.put_machine(replace(a_busy_box(), online=False))
     (placement,) = planner.decide(NOON + 2).placements
     assert placement.workload == "beside"
+
+
+def test_a_restart_gives_nobody_a_later_place_before_their_machine_can_be_back() -> (
+    None
+):
+    """Another machine is there first; what was said stands until it is known to be over."""
+    due = NOON + HOUR
+    kept = Reservation(machine="b", driver=DriverName.NATIVE, start=due)
+    waiting = (a_gpu_request("next", promise=due, reservation=kept),)
+    later = a_busy_box("a", NOON + 5 * HOUR)
+    away = replace(a_busy_box("b", due - SLACK_SECONDS), online=False)
+    planner = a_planner(later, away, recovering=True, waiting=waiting)
+    planner.decide(NOON)
+    found = told(planner)["next"]
+    assert (found.no_later_than, found.reservation, found.broken) == (due, None, None)
+    planner.put_machine(replace(away, online=True))
+    planner.decide(NOON + 1)
+    assert told(planner)["next"].reservation == kept
+
+    planner = a_planner(later, away, recovering=True, waiting=waiting)
+    planner.decide(NOON)
+    planner.recover(recovering=False)
+    planner.decide(NOON + 30)
+    found = told(planner)["next"]
+    assert found.no_later_than == NOON + 5 * HOUR + SLACK_SECONDS
+    assert found.broken is not None
+    assert (found.broken.subject, found.broken.machine) == (Reason.OFFLINE, "b")
