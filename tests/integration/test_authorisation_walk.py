@@ -190,6 +190,8 @@ TABLE: list[tuple[str, str, dict[str, int]]] = [
     ("POST", "machines/spare/lost", persons(303, **DEED | {"keeper": 403})),
     ("POST", "machines/spare/rotate", persons(200, **DEED)),
     ("POST", "machines/spare/revoke", persons(303, **DEED)),
+    # a WebSocket, which nobody asks for here; see ``test_live_pages``
+    ("GET", "news", persons(400)),
     # Last, because for those who may they end the workload.
     ("POST", "workloads/RUNNING/leave", persons(409, **DEED_IN_LINE)),
     ("POST", "workloads/WAITING/move", persons(303, **ADMINS)),
@@ -227,7 +229,7 @@ BODIES: dict[str, Any] = {
     "api/enrol": {"code": "enrol-that-was-never-given"},
 }
 OTHER_PROOF = {
-    *("agent", "internal/attend", "oauth_callback"),
+    *("agent", "internal/attend", "oauth_callback", "news"),
     *("agent/files/a/1/send", "agent/files/a/1/receive"),
 }
 """WebSockets with secrets of their own, and the end of a login; see their tests."""

@@ -60,7 +60,7 @@ MAPLESS = re.sub(r"    driver_refs: .*\n", "", CATALOG)
 MOVING = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+|[0-9:]{5,8} UTC"
     r"|(?:[0-9]+ (?:s|min|h)\b ?)+|PT[0-9]+S|seconds\": ?[0-9.]+|[0-9]+[.][0-9]+"
-    r"|xsrf=\"[^\"]*\"|name=\"_xsrf\" value=\"[^\"]*\""
+    r"|(?:xsrf|news)=\"[^\"]*\"|name=\"_xsrf\" value=\"[^\"]*\""
 )
 """The time of day, what it measures, and what is new on each page."""
 
@@ -69,7 +69,7 @@ OWN_MACHINE = frozenset({"machines", "machines/box", "api/machines"})
 """A machine's own word: for its owner and admins, environments by name included."""
 NOT_WALKED = frozenset(
     {
-        *("agent", "internal/attend", "oauth_callback", "api/enrol"),
+        *("agent", "internal/attend", "oauth_callback", "api/enrol", "news"),
         # between agents alone: a user's own files, as they are
         *("agent/files/a/1/send", "agent/files/a/1/receive"),
     }

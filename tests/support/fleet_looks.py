@@ -82,20 +82,25 @@ async def a_page(
     script: bool = True,
     **more: Any,
 ) -> AsyncIterator[Page]:
-    """Open a browser window of one user; its console must stay silent."""
+    """Open a browser window of one user; its console must stay silent.
+
+    With *cookies* of a log-in it shows no token: a WebSocket cannot.
+    """
     complaints: list[str] = []
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=which("chromium"), args=["--no-sandbox"]
         )
+        cookies = more.pop("cookies", None)
+        shown = {} if cookies else {"Authorization": f"token hub-token-of-{who}"}
         context = await browser.new_context(
             viewport=viewport,
             color_scheme=scheme,
             java_script_enabled=script,
-            extra_http_headers={"Authorization": f"token hub-token-of-{who}"}
-            | more.pop("headers", {}),
+            extra_http_headers=shown | more.pop("headers", {}),
             **more,
         )
+        await context.add_cookies(cookies or [])
         page = await context.new_page()
         page.set_default_timeout(PATIENCE * 1000)
         expect.set_options(timeout=PATIENCE * 1000)

@@ -60,7 +60,9 @@ class MachinesHandler(EnrolmentPages, ListingPage):
             return
         self.render_page(
             "machines.html",
+            as_of=self.core.clock.now(),
             listing=listing,
+            xsrf_token=self.xsrf_token.decode(),
             machines=[machine_row(self.core, record) for record in listing.rows],
             may_enrol=self.visitor.admin or self.context.users_may_enrol,
             xsrf_form_html=self.xsrf_form_html(),

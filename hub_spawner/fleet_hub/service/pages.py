@@ -75,6 +75,7 @@ class PageHandler(PersonHandler):
             "language": language(),
             "visitor": visitor,
             "tabs": _tabs(visitor),
+            "news": self.context.runner.news.number,
             "here": self.request.path.removeprefix(self.context.prefix),
         }
         self.finish(_TEMPLATES.get_template(template).render(**(given | values)))

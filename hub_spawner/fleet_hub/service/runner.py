@@ -15,6 +15,7 @@ from fleet_hub.controller.core import Core
 from fleet_hub.controller.retelling import AT_A_TIME, retell
 from fleet_hub.controller.ticking import tick
 from fleet_hub.service.garbage import Memory
+from fleet_hub.service.news import News
 from fleet_hub.service.routes import RouteChecks
 
 
@@ -45,6 +46,8 @@ class Runner:
         self._refreshing: asyncio.Task[None] | None = None
         self.claims = Claims(core)
         self.routes = RouteChecks(core.hub)
+        self.news = News()
+        """What open pages hear of."""
         self._memory = Memory()
         self._scheduled = False
         self._ticking: asyncio.Task[None] | None = None
@@ -64,8 +67,12 @@ class Runner:
 
     def _run(self) -> None:
         self._scheduled = False
-        if not self.core.wanted:
-            return
+        # Wanted again or not: an ask may have been decided on the spot.
+        if self.core.wanted:
+            self._cycle()
+        self.news.note()
+
+    def _cycle(self) -> None:
         try:
             run_cycle(self.core)
             self.claims.ask_hub()

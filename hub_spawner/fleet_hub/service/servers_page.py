@@ -54,7 +54,9 @@ class OwnWorkloadsHandler(ListingPage):
         }
         self.render_page(
             "workloads.html",
+            as_of=self.core.clock.now(),
             listing=listing,
+            xsrf_token=self.xsrf_token.decode(),
             workloads=[
                 {
                     "record": record,

@@ -11,45 +11,110 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// Reads tables again while somebody looks at them, and leaves them alone while one is
-// worked in.
+// Reads tables again when the controller says that there is something new, or now and
+// then where it says nothing; and leaves them alone while one is worked in.
 (() => {
   const EVERY_MS = 10000;
+  const OLD_MS = 60000; // How long somebody has waited changes without any news.
+  const PACE_MS = 1000;
+  const REST = 9; // One page takes a tenth of the controller's time at most.
+  const AWAY_MS = 60000;
   const tables = [...document.querySelectorAll("[data-fresh]")];
   if (tables.length === 0) return;
   const guarded = tables.find((table) => table.dataset.xsrf);
+  const hovers = window.matchMedia("(hover: hover)");
+  const isSeen = () => document.visibilityState === "visible";
   const says = (what) => {
     const line = document.querySelector("[data-fresh] [data-says]");
     const text = line.dataset[what];
     if (line.textContent !== text) line.textContent = text;
   };
+  let link = null;
+  let heard = "";
+  let readAt = performance.now();
+  let restsUntil = 0;
+  let isReading = false;
+  let again = PACE_MS;
 
+  function isOld() {
+    const age = performance.now() - readAt;
+    return heard ? heard !== guarded.dataset.news || age >= OLD_MS : age >= EVERY_MS;
+  }
+
+  // Nothing moves under a pointer that is about to press, or under a selection.
   function isWorkedIn() {
     const selection = document.getSelection();
     return tables.some((table) => table.contains(document.activeElement)
       || table.querySelector("details[open]") !== null
+      || (hovers.matches && table.querySelector("a:hover, summary:hover") !== null)
       || (!selection.isCollapsed && selection.containsNode(table, true)));
   }
 
-  async function renew() {
-    if (document.visibilityState !== "visible") return;
-    if (isWorkedIn()) { says("held"); return; }
+  async function read() {
     const headers = { "X-XSRFToken": guarded.dataset.xsrf };
     const answer = await fetch(location.href, { headers, credentials: "same-origin" });
-    if (!answer.ok || answer.redirected) return;
+    if (!answer.ok || answer.redirected) return false;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = [...page.querySelectorAll("[data-fresh]")];
-    if (fresh.length !== tables.length || isWorkedIn()) return;
+    if (fresh.length !== tables.length) return false;
+    // Nothing was shown, so the news is still to come.
+    if (isWorkedIn()) return true;
     tables.forEach((table, at) => {
       Object.assign(table.dataset, fresh[at].dataset);
       table.replaceChildren(...fresh[at].childNodes);
     });
+    readAt = performance.now();
     says("on");
+    return true;
+  }
+
+  async function look() {
+    if (isReading || !isSeen() || !isOld()) return;
+    if (isWorkedIn()) { says("held"); return; }
+    const begun = performance.now();
+    if (begun < restsUntil) return;
+    isReading = true;
+    // The next one may succeed; meanwhile the page says of when it is.
+    const isRead = await read().catch(() => false);
+    isReading = false;
+    const now = performance.now();
+    const rest = isRead ? Math.max(PACE_MS, REST * (now - begun)) : EVERY_MS;
+    restsUntil = now + rest;
+    setTimeout(look, rest);
+  }
+
+  function listen() {
+    if (link || !isSeen()) return;
+    const address = new URL("news", location.href);
+    address.protocol = address.protocol.replace("http", "ws");
+    link = new WebSocket(address);
+    link.onmessage = (message) => {
+      heard = message.data;
+      again = PACE_MS;
+      void look();
+    };
+    link.onclose = () => {
+      link = null;
+      heard = "";
+      // Not all at once where a controller comes back.
+      setTimeout(listen, again * (0.5 + Math.random()));
+      again = Math.min(2 * again, AWAY_MS);
+    };
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (!isSeen()) { if (link) link.close(); return; }
+    listen();
+    void look();
+  });
+  // Whoever lets go of a table sees at once what they had missed.
+  for (const what of ["selectionchange", "focusout", "toggle", "pointerout"]) {
+    document.addEventListener(what, () => { setTimeout(look, 0); }, { capture: true });
   }
 
   says("on");
-  // The next one may succeed; meanwhile the page says of when it is.
-  setInterval(() => renew().catch(() => undefined), EVERY_MS);
+  setInterval(look, EVERY_MS);
+  listen();
 })();
 
 // Follows one workload's page: the timeline draws itself, the buttons come anew.
