@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fleet_controller import Fleet
-from fleet_pictures import a_picture
-from scheduling_builders import a_catalog, a_profile
+from fleet_pictures import GIB, a_picture, some_gpus
+from scheduling_builders import a_catalog, a_class, a_gpu_class, a_profile
 from told_everywhere import told, what_if
 
 from fleet_contracts.allocations import State
@@ -14,6 +14,7 @@ from fleet_contracts.catalog import Catalog, ResourceClass
 from fleet_contracts.reasons import Explanation, ReasonKind
 from fleet_contracts.sentences import sentence
 from fleet_hub.controller.records import Workload
+from fleet_hub.controller.settings import Settings
 
 
 def the_catalog(*classes: ResourceClass, **changes: Any) -> Catalog:
@@ -61,3 +62,26 @@ def by_machine(fleet: Fleet) -> dict[str, str]:
         for one in what_if(fleet, "alice").machines
         if one.why_not is not None
     }
+
+
+def a_box(
+    catalog: Catalog | None = None, *, settings: Settings | None = None, **picture: Any
+) -> Fleet:
+    """Return alice's box of 8 cores, 32 GiB and two GPUs, past the controller's start."""
+    classes = (
+        a_class("cpu", limit_seconds=3600),
+        a_class("most", memory_bytes=30 * GIB),
+        a_gpu_class("gpu", limit_seconds=3600),
+    )
+    fleet = Fleet(catalog=catalog or the_catalog(*classes), settings=settings)
+    picture = {"gpus": some_gpus("box", 2)} | picture
+    fleet.machine("box", capabilities=a_picture(**picture))
+    fleet.clock.advance(3600)
+    return fleet
+
+
+def another(
+    fleet: Fleet, server: int, class_name: str | None = "cpu", **who: Any
+) -> Workload:
+    """Ask for another server of this class; alice does, unless *who* says otherwise."""
+    return fleet.ask(server, profile="lab", class_name=class_name, **who)

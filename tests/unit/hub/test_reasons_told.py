@@ -10,14 +10,11 @@ from datetime import UTC, datetime
 import pytest
 from scheduling_builders import (
     BOB,
-    GIB,
     NOON,
     OPEN,
     a_catalog,
-    a_class,
     a_gpu,
     a_gpu_box,
-    a_gpu_class,
     a_machine,
     a_profile,
     a_snapshot,
@@ -25,14 +22,14 @@ from scheduling_builders import (
     an_allocation,
 )
 
-from fleet_contracts.catalog import Quota, Relation
+from fleet_contracts.catalog import Quota
 from fleet_contracts.reasons import Explanation, Reason, ReasonKind
 from fleet_contracts.sentences import sentence
 from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.decisions import Placement, Plan, Verdict
 from fleet_hub.scheduling.explain import explain
 from fleet_hub.scheduling.plan import plan
-from fleet_hub.scheduling.snapshot import Sharing, Snapshot
+from fleet_hub.scheduling.snapshot import Snapshot
 
 
 SIMULATED = {DriverName.SIMULATION: True}
@@ -49,79 +46,6 @@ def told(snapshot: Snapshot) -> Explanation:
 def verdict(snapshot: Snapshot) -> Verdict:
     """Return everything about the workload called ``asked``."""
     return explain(snapshot, "asked")
-
-
-def test_what_waits_and_what_can_never_run_differ_in_kind_and_words() -> None:
-    """One waits for a holder, one is impossible: two states, two sentences."""
-    catalog = a_catalog(classes=(a_gpu_class(), a_gpu_class("five", devices=5)))
-    held = an_allocation(devices=("GPU-gpu-box-0",))
-    decided = plan(
-        a_snapshot(
-            catalog=catalog,
-            machines=(a_gpu_box(held=(held,)),),
-            waiting=(
-                a_waiting("busy", class_name="gpu"),
-                a_waiting("never", class_name="five"),
-            ),
-        )
-    )
-    (wait,), (refusal,) = decided.waits, decided.refusals
-    assert (wait.workload, wait.explanation.kind) == ("busy", ReasonKind.BUSY)
-    assert (refusal.workload, refusal.explanation.kind) == ("never", ReasonKind.NEVER)
-    assert sentence(wait.explanation) != sentence(refusal.explanation)
-
-
-def test_a_full_fleet_is_busy_and_not_missing() -> None:
-    """The only machine is taken: the user is told of a holder, not of no machines."""
-    held = an_allocation(devices=("GPU-gpu-box-0",))
-    found = told(
-        a_snapshot(
-            machines=(a_gpu_box(held=(held,)),),
-            waiting=(a_waiting(class_name="gpu"),),
-        )
-    )
-    assert found.reason is Reason.GPU_BUSY
-
-
-def test_an_idle_fleet_without_the_accelerator_is_a_mismatch_and_not_full() -> None:
-    """Idle CPU machines do not look like a fleet at capacity."""
-    found = told(
-        a_snapshot(
-            machines=(a_machine("a"), a_machine("b")),
-            waiting=(a_waiting(class_name="gpu"),),
-        )
-    )
-    assert (found.reason, found.kind) == (Reason.ACCELERATOR_MISMATCH, ReasonKind.NEVER)
-
-
-@pytest.mark.parametrize(
-    ("admin", "owner", "reason"),
-    [
-        (Relation.GUEST, Relation.MEMBER, Reason.OWNER_FORBIDS),
-        (Relation.OWNER, Relation.GUEST, Reason.NOT_IN_AUDIENCE),
-    ],
-)
-def test_of_two_policies_in_conflict_the_one_that_forbids_is_named(
-    admin: Relation, owner: Relation, reason: Reason
-) -> None:
-    """Whose word it is decides whom to ask: the admin's or the machine owner's."""
-    box = a_machine(
-        owner="cy",
-        drivers=SIMULATED,
-        sharing=Sharing(admin_allows=admin, owner_allows=owner),
-    )
-    found = told(a_snapshot(machines=(box,), waiting=(a_waiting(),)))
-    assert (found.reason, found.kind) == (reason, ReasonKind.NOT_ALLOWED)
-
-
-def test_the_cause_behind_a_rejection_survives_in_what_is_told() -> None:
-    """The agent's own code is kept: "rejected" alone would help nobody."""
-    found = told(
-        a_snapshot(
-            waiting=(a_waiting(rejected_by={"box": Reason.DISK_FULL}, rejections=1),)
-        )
-    )
-    assert (found.reason, found.subject) == (Reason.AGENT_REJECTED, "disk_full")
 
 
 def test_a_full_quota_says_of_what_how_much_and_whose_use_it_is() -> None:
@@ -145,74 +69,6 @@ def test_a_full_quota_says_of_what_how_much_and_whose_use_it_is() -> None:
         ("one", "bob", 1),
         ("two", "bob", 1),
     ]
-
-
-def test_memory_that_is_reserved_is_not_free_however_little_of_it_is_used() -> None:
-    """The amounts are what is held, and by whom; what a tool calls free is no room."""
-    held = an_allocation("idle", memory_bytes=30 * GIB, ends_by=NOON + 60)
-    why = told(
-        a_snapshot(
-            catalog=a_catalog(classes=(a_class("cpu", memory_bytes=4 * GIB),)),
-            machines=(a_machine("box", memory_bytes=32 * GIB, held=(held,)),),
-            waiting=(a_waiting("w"),),
-        )
-    )
-    assert why.reason is Reason.MEMORY_BUSY
-    assert (why.requested, why.free, why.capacity) == (4 * GIB, 2 * GIB, 32 * GIB)
-    assert [(one.owner, one.amount) for one in why.holders] == [("bob", 30 * GIB)]
-
-
-def test_of_high_priority_work_the_real_blocker_is_named() -> None:
-    """Nobody is pushed out: who holds the device is told, and until when."""
-    held = an_allocation(devices=("GPU-gpu-box-0",), ends_by=NOON + 600)
-    found = told(
-        a_snapshot(
-            machines=(a_gpu_box(held=(held,)),),
-            waiting=(a_waiting(class_name="gpu", priority=9),),
-        )
-    )
-    assert found.reason is Reason.GPU_BUSY
-    assert [holder.workload for holder in found.holders] == ["held"]
-    assert found.holders[0].ends_by.timestamp() == NOON + 600
-
-
-def test_memory_that_is_reserved_is_told_with_its_reservations() -> None:
-    """What ``free`` shows does not matter: reserved, capacity and holders do."""
-    catalog = a_catalog(classes=(a_class(memory_bytes=30 * GIB),))
-    held = an_allocation(memory_bytes=8 * GIB)
-    found = told(
-        a_snapshot(
-            catalog=catalog,
-            machines=(a_machine(held=(held,)),),
-            waiting=(a_waiting(),),
-        )
-    )
-    assert found.reason is Reason.MEMORY_BUSY
-    assert (found.requested, found.free, found.capacity) == (
-        30 * GIB,
-        24 * GIB,
-        32 * GIB,
-    )
-    assert [(item.workload, item.amount) for item in found.holders] == [
-        ("held", 8 * GIB)
-    ]
-
-
-def test_a_gpu_notebook_is_told_at_once_who_holds_the_gpu_and_until_when() -> None:
-    """One decision gives holder and time; no deadline has to pass first."""
-    held = an_allocation(devices=("GPU-gpu-box-0",), ends_by=NOON + 3600)
-    (wait,) = plan(
-        a_snapshot(
-            machines=(a_gpu_box(held=(held,)),),
-            waiting=(a_waiting(class_name="gpu"),),
-        )
-    ).waits
-    (holder,) = wait.explanation.holders
-    assert (holder.owner, holder.amount) == ("bob", 1)
-    assert holder.since.timestamp() == NOON - 3600
-    assert wait.no_later_than is not None
-    assert wait.no_later_than >= NOON + 3600
-    assert wait.position == 0
 
 
 def test_other_peoples_names_are_told_only_where_the_setting_says_so() -> None:
@@ -244,22 +100,6 @@ def test_a_holder_without_an_end_gives_no_time_and_says_so() -> None:
     ).waits
     assert wait.no_later_than is None
     assert "no known end" in sentence(wait.explanation)
-
-
-def test_nine_boxes_without_the_gpu_do_not_hide_the_one_that_is_busy() -> None:
-    """The headline is the nearest miss; all the others are counted."""
-    held = an_allocation(devices=("GPU-gpu-box-0",))
-    (wait,) = plan(
-        a_snapshot(
-            machines=(
-                *(a_machine(f"cpu-{number}") for number in range(9)),
-                a_gpu_box(held=(held,)),
-            ),
-            waiting=(a_waiting(class_name="gpu"),),
-        )
-    ).waits
-    assert wait.explanation.reason is Reason.GPU_BUSY
-    assert wait.counts == {Reason.GPU_BUSY: 1, Reason.ACCELERATOR_MISMATCH: 9}
 
 
 def test_a_machine_that_is_away_or_drained_keeps_the_hope() -> None:
