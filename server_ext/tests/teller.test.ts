@@ -68,6 +68,35 @@ test('a wish outlives a reload, belongs to one server and is granted once', asyn
   assert.ok(!a(browser).isAwaited);
 });
 
+test('a wish ends with its start, though nobody saw that end', async () => {
+  const browser = new Browser('granted');
+  const first = a(browser);
+  first.about({ generation: 1 });
+  await first.press();
+  const reloaded = a(browser);
+  reloaded.about({ generation: 1 });
+  assert.ok(reloaded.isAwaited);
+  // The page was closed, the start ended, and another one began.
+  const next = a(browser);
+  next.about({ generation: 2 });
+  assert.ok(!next.isAwaited);
+  next.hear('ready', '');
+  assert.deepEqual(browser.told, []);
+  assert.ok(!a(browser).isAwaited);
+});
+
+test('a wish before anything is known is for the start that is heard of', async () => {
+  const browser = new Browser('granted');
+  const early = a(browser);
+  early.about(null);
+  await early.press();
+  early.about({ generation: 3 });
+  assert.ok(early.isAwaited);
+  const next = a(browser);
+  next.about({ generation: 4 });
+  assert.ok(!next.isAwaited);
+});
+
 test('an end before it was ready is told as well', async () => {
   const browser = new Browser('granted');
   const teller = a(browser);

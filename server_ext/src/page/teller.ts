@@ -3,7 +3,10 @@
 
 /** A notification by the browser, for whoever does not want to look at a page again. */
 import { ENDED } from '../timeline/index.js';
-import type { ITranslator, State } from '../timeline/index.js';
+import type { ITimeline, ITranslator, State } from '../timeline/index.js';
+
+/** The start of a page that has heard nothing of it yet. */
+const UNKNOWN = '';
 
 /** What is needed of a browser; a page without https has no permission to give. */
 export interface INotifying {
@@ -15,7 +18,8 @@ export interface INotifying {
 /**
  * Tells once that a server is ready, or will not be, and only where that was asked for.
  *
- * The wish belongs to a server and to a tab, so that it outlives the page's reloads.
+ * The wish belongs to one start of a server and to a tab: it outlives the page's reloads,
+ * and ends with that start, though nobody was there to see it end.
  */
 export class Teller {
   constructor(
@@ -26,14 +30,24 @@ export class Teller {
     this._key = `fleet-tell:${server}`;
   }
 
+  /** Say which start the page shows: a wish for an earlier one is over. */
+  about(timeline: Pick<ITimeline, 'generation'> | null): void {
+    if (timeline === null) {
+      return;
+    }
+    this._start = String(timeline.generation);
+    const wished = this._wished();
+    if (wished === UNKNOWN) {
+      // It was asked for before anything was known of the start.
+      this._keep(this._start);
+    } else if (wished !== null && wished !== this._start) {
+      this.forget();
+    }
+  }
+
   /** Whether it was asked for, and has not been told yet. */
   get isAwaited(): boolean {
-    try {
-      return this._browser.sessionStorage.getItem(this._key) !== null;
-    } catch {
-      // A browser can be told to keep nothing.
-      return this._isAwaited;
-    }
+    return this._wished() !== null;
   }
 
   /** Ask for it or, where it was, take that back; return what came of it. */
@@ -57,7 +71,7 @@ export class Teller {
         'The browser does not let this page notify. Its settings for this site can change that.'
       );
     }
-    this._keep(true);
+    this._keep(this._start);
     return trans.__(
       'The browser tells when it is ready, or will not start, while this page stays open.'
     );
@@ -91,14 +105,24 @@ export class Teller {
 
   /** Nothing is to be told any more. */
   forget(): void {
-    this._keep(false);
+    this._keep(null);
   }
 
-  private _keep(isAwaited: boolean): void {
-    this._isAwaited = isAwaited;
+  /** For which start it was asked; null: for none. */
+  private _wished(): string | null {
     try {
-      if (isAwaited) {
-        this._browser.sessionStorage.setItem(this._key, 'yes');
+      return this._browser.sessionStorage.getItem(this._key);
+    } catch {
+      // A browser can be told to keep nothing.
+      return this._wish;
+    }
+  }
+
+  private _keep(wish: string | null): void {
+    this._wish = wish;
+    try {
+      if (wish !== null) {
+        this._browser.sessionStorage.setItem(this._key, wish);
       } else {
         this._browser.sessionStorage.removeItem(this._key);
       }
@@ -108,7 +132,8 @@ export class Teller {
   }
 
   private readonly _key: string;
-  private _isAwaited = false;
+  private _start = UNKNOWN;
+  private _wish: string | null = null;
 }
 
 /** Whether a page may notify by itself: telephones leave that to a worker. */

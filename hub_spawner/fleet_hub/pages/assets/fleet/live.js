@@ -33,6 +33,13 @@
 
   const words = live.words.trans;
   const teller = new Teller(data.server, words);
+  const wish = document.getElementById("fleet-tell");
+
+  /* A wish for an earlier start is over, though no page saw that one end. */
+  function showWish() {
+    teller.about(live.timeline);
+    if (wish) wish.setAttribute("aria-pressed", String(teller.isAwaited));
+  }
 
   const isSeen = () => document.visibilityState === "visible";
 
@@ -88,6 +95,7 @@
 
   /* The turn has come, or it is over: the Hub shows another page now. */
   function settle(state) {
+    showWish();
     tell(state);
     if (teller.isAwaited && !isSeen()) {
       // While the Hub's next page is on its way the moment could pass.
@@ -199,11 +207,9 @@
   window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
 
   /* It can do nothing without a script, so it is hidden until there is one. */
-  const wish = document.getElementById("fleet-tell");
-  const showWish = () => wish.setAttribute("aria-pressed", String(teller.isAwaited));
+  showWish();
   if (wish) {
     wish.hidden = false;
-    showWish();
     wish.addEventListener("click", async () => {
       live.note(await teller.press());
       showWish();
