@@ -48,6 +48,7 @@ from fleet_hub.scheduling.decisions import Placement, Wait
 from fleet_hub.scheduling.likely import History, Outset, outset_of
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
+from fleet_hub.scheduling.profile import SOMEDAY
 from fleet_hub.scheduling.snapshot import MachineState, Usage, Waiting
 from fleet_hub.scheduling.telling import acknowledge, waits
 
@@ -529,6 +530,20 @@ class PromisesByHand(RuleBasedStateMachine):
             assert need is not None, f"{workload} cannot run where it is promised"
             seconds = hold_seconds(BY_NAME[waiting.class_name or ""])
             yield kept.start, kept.start + seconds, need
+        yield from self.kept_without_a_time(state, without)
+
+    def kept_without_a_time(
+        self, state: MachineState, without: str
+    ) -> Iterator[tuple[float, float, Counter[str]]]:
+        """Yield what is kept there, one day, for who cannot be told when."""
+        for workload, waiter in self.planner.waiters.items():
+            found = waiter.found
+            if found is None or waiter.is_timed or workload == without:
+                continue
+            if found.machine == state.name:
+                need = self.need(state, self.line[workload], found.need.driver)
+                assert need is not None
+                yield SOMEDAY, math.inf, need
 
     def fits(
         self,

@@ -210,7 +210,12 @@ def _ask_again(core: Core, tx: Transaction, request: Ask, record: Workload) -> W
             replace(
                 record,
                 absent=True,
-                assignment=replace(assignment, launched=True, claim_by=None),
+                assignment=replace(
+                    assignment,
+                    launched=True,
+                    claim_by=None,
+                    ends_by=lifecycle.ends_by(core, tx, record, assignment),
+                ),
             )
         )
         lifecycle.launch(core, tx, record)

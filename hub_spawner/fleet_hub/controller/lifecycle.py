@@ -55,6 +55,22 @@ def launch(core: Core, tx: Transaction, record: Workload) -> None:
     )
 
 
+def ends_by(
+    core: Core, tx: Transaction, record: Workload, assignment: Assignment
+) -> float | None:
+    """Return by when *record*, which is launched now, has ended however slowly it starts.
+
+    What was reckoned at the placement holds if its hand-over took no longer than that.
+    """
+    if assignment.limit_seconds is None or assignment.ends_by is None:
+        return None
+    profile = core.catalogs.current().profile_named(record.choice.profile)
+    deadlines = profile.deadlines if profile else Deadlines()
+    steps = deadlines.prepare_seconds + deadlines.start_seconds + deadlines.stop_seconds
+    latest = tx.now.timestamp() + steps + assignment.limit_seconds
+    return max(assignment.ends_by, latest)
+
+
 def launch_spec(
     record: Workload,
     assignment: Assignment,

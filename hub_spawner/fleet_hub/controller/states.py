@@ -159,7 +159,8 @@ def pin_of(home: Home | None) -> Pin | None:
 def _ends_by(record: Workload, deadlines: Deadlines) -> float | None:
     """Return the latest end that the agent enforces, its own stop included.
 
-    Until it is ready that counts from the placement, with all that may take time.
+    Until it is ready that counts from the placement, with all that may take time; from
+    then on the limit counts from when it was ready, however long that took.
     """
     assignment = record.assignment
     if assignment is None or assignment.limit_seconds is None:
@@ -167,8 +168,7 @@ def _ends_by(record: Workload, deadlines: Deadlines) -> float | None:
     if record.ready_at is None:
         return assignment.ends_by
     end = record.ready_at.timestamp() + assignment.limit_seconds
-    latest = end + deadlines.stop_seconds
-    return latest if assignment.ends_by is None else min(latest, assignment.ends_by)
+    return end + deadlines.stop_seconds
 
 
 def _leftover(issued: Issued, presence: Presence) -> Allocation:

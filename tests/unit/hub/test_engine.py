@@ -6,19 +6,20 @@ from dataclasses import replace
 
 import pytest
 from fleet_builders import a_principal
-from fleet_controller import GIB, Fleet, a_catalog, some_capabilities
+from fleet_controller import GIB, Fleet, a_catalog, an_ask, some_capabilities
 
 from fleet_contracts.catalog import Catalog, Quota, ResourceClass
 from fleet_contracts.protocol import AgentEvent, Heartbeat
 from fleet_contracts.reasons import Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import stopping
+from fleet_hub.controller import asking, stopping
 from fleet_hub.controller.admitting import run_cycle
 from fleet_hub.controller.reconciling import update_capabilities
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.retelling import AT_A_TIME, retell, wait_of
 from fleet_hub.controller.ticking import tick
 from fleet_hub.controller.timelines import timeline_of
+from fleet_hub.scheduling.snapshot import Allocation
 from fleet_hub.service.metrics import Metrics
 
 
@@ -374,3 +375,42 @@ def test_how_starts_compare_to_what_was_said_to_be_likely_is_counted(
         if sample.name == "jupyterhub_fleet_likely_starts_total"
     }
     assert counted == {came: 1}
+
+
+def test_a_turn_that_is_handed_over_late_ends_as_much_later() -> None:
+    """Nobody is promised its place for a time at which it may still run.
+
+    The Hub was away for longer than a hand-over is reckoned with: the machine counts
+    the limit from when the server was ready.
+    """
+    fleet = a_limited_fleet()
+    agent = fleet.machine()
+    record = fleet.ask(class_name="whole", attended=False)
+    reckoned = held(fleet).ends_by
+    assert reckoned is not None
+    waiter = fleet.ask(2, class_name="whole")
+    fleet.clock.advance(1500)
+    claimed = asking.ask(fleet.core, an_ask(class_name="whole", attempt="second"))
+    fleet.cycle()
+    assert claimed.id == record.id
+    launched = held(fleet).ends_by
+    assert launched is not None
+    assert launched == pytest.approx(reckoned + 1200)
+    (cause,) = broken(fleet, waiter)
+    assert cause == "less_room"
+    assert claimed.assignment is not None
+    fleet.clock.advance(1900)
+    agent.serve(claimed.assignment.allocation)
+    fleet.cycle()
+    ready = fleet.clock.now().timestamp()
+    assert held(fleet).ends_by == pytest.approx(ready + 3600 + 10)
+    promise = fleet.get(waiter).promise
+    assert promise is not None
+    assert promise == pytest.approx(ready + 3600 + 10 + 30)
+
+
+def held(fleet: Fleet) -> Allocation:
+    """Return what is held of the machine, as placement sees it."""
+    planner = fleet.core.engine.planner(fleet.clock.now())
+    (allocation,) = planner.fleet.entries["box"].allocations.values()
+    return allocation
