@@ -179,6 +179,8 @@ class Planner:
         names = self._unrestored.pop(machine)
         for name in names & self.waiters.keys():
             self.waiters[name].is_unrestored = False
+            self._agenda.pending.add(name)
+            self._decider.recheck(self.waiters[name])
         return names
 
     def _restore(self, names: Iterable[str]) -> list[str]:

@@ -91,7 +91,8 @@ class QuotaWatch:
         promised, ahead = Totals(), []
         behind = self._line.place_of(waiter.workload).behind_priority
         for other in self._bound_with(waiter.waiting.principal):
-            if other is waiter or other.found is None:
+            is_promised = other.found is not None or other.is_unrestored
+            if other is waiter or not is_promised:
                 continue
             if self._line.place_of(other.workload).behind_priority <= behind:
                 principal = other.waiting.principal

@@ -558,3 +558,29 @@ def test_a_restart_gives_nobody_a_later_place_before_their_machine_can_be_back()
     assert found.no_later_than == NOON + 5 * HOUR + SLACK_SECONDS
     assert found.broken is not None
     assert (found.broken.subject, found.broken.machine) == (Reason.OFFLINE, "b")
+
+
+def test_a_restart_gives_nobody_the_quota_that_a_promise_of_before_counts_in() -> None:
+    """Whose machine is back first does not overtake who was promised a place."""
+    quota = Quota(user="alice", devices=1)
+    due = NOON + HOUR
+    kept = Reservation(machine="b", driver=DriverName.NATIVE, start=due)
+    away = replace(a_busy_box("b", due - SLACK_SECONDS), online=False)
+    planner = a_planner(
+        a_busy_box("a", NOON + 2 * HOUR),
+        away,
+        recovering=True,
+        catalog=HOURLY_GPUS.model_copy(update={"quotas": (quota,)}),
+        waiting=(
+            a_gpu_request("promised", promise=due, reservation=kept),
+            a_gpu_request("barred", asked_at=NOON - 90),
+        ),
+    )
+    planner.decide(NOON)
+    found = told(planner)
+    assert found["barred"].no_later_than is None
+    planner.put_machine(replace(away, online=True))
+    planner.decide(NOON + 1)
+    found = told(planner)
+    assert (found["promised"].reservation, found["promised"].broken) == (kept, None)
+    assert found["barred"].explanation.reason is Reason.USER_LIMIT
