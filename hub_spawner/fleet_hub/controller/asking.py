@@ -11,7 +11,7 @@ from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
 from fleet_contracts.workloads import Choice, Principal
 from fleet_hub.admission import Ask
-from fleet_hub.controller import copying, lifecycle
+from fleet_hub.controller import copying, entitled, lifecycle
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.model import WAITING
@@ -205,6 +205,12 @@ def _ask_again(core: Core, tx: Transaction, request: Ask, record: Workload) -> W
             parked=False,
         )
     )
+    refusal = entitled.refusal_now(core, record) if claims else None
+    if refusal is not None:
+        # It looks for another place, or is refused, as if it asked now.
+        return lifecycle.back_in_line(
+            core, tx, record, Event.REJECTED, explanation=refusal
+        )
     if assignment is not None and claims:
         record = tx.put(
             replace(

@@ -14,6 +14,7 @@ from fleet_contracts.workloads import Accelerator, DriverName, Principal
 from fleet_hub.controller import enrolling, governing
 from fleet_hub.controller.audit_entry import Action, Actor, ActorRole
 from fleet_hub.controller.errors import RequestRefusedError
+from fleet_hub.controller.records import Workload
 from fleet_hub.service.deeds import DEEDS, LONGEST_NAME, MOST_MEMBERS
 
 
@@ -149,3 +150,80 @@ def test_what_names_nobody_changes_nothing(choice: str) -> None:
         if item.entry.action is Action.MEMBERS_SET
     ]
     assert (noted.actor, noted.detail) == ("alice", "bob, @bio")
+
+
+# ------------------------------------------- between a turn and who comes for it
+
+
+def a_turn_of_carol(driver: DriverName = DriverName.DOCKER) -> tuple[Fleet, Workload]:
+    """Return a place that waits for carol's start, whom the machine serves by her group."""
+    fleet = a_fleet(driver)
+    lend(fleet, Relation.MEMBER, Relation.MEMBER)
+    with_members(fleet, "@bio")
+    record = fleet.ask(principal=CAROL, attended=False)
+    assert record.state is State.PLACED
+    assert fleet.agents["box"].launched == {}
+    return fleet, record
+
+
+def comes(fleet: Fleet, principal: Principal) -> Workload:
+    """Let the Hub come for the turn, as somebody who is *principal* by now."""
+    return fleet.ask(principal=principal, attempt="second")
+
+
+def test_who_left_the_group_before_their_turn_is_launched_nowhere() -> None:
+    """The machine serves them no more, so they are told no, and nothing is held."""
+    fleet, record = a_turn_of_carol()
+    left = comes(fleet, CAROL.model_copy(update={"groups": ()}))
+    assert left.id == record.id
+    assert (left.state, left.assignment) == (State.REFUSED, None)
+    assert left.explanation is not None
+    assert left.explanation.reason is Reason.OWNER_FORBIDS
+    assert fleet.agents["box"].launched == {}
+    assert fleet.core.model.issued == {}
+    assert state(fleet, CAROL, 2) is State.PLACED
+
+
+@pytest.mark.parametrize("narrowed", ["members", "admin", "owner"])
+def test_an_audience_that_was_narrowed_before_the_turn_counts(narrowed: str) -> None:
+    """Whoever said it last: the list, an admin, the owner."""
+    fleet, _ = a_turn_of_carol()
+    if narrowed == "members":
+        with_members(fleet, "bob")
+    elif narrowed == "admin":
+        governing.set_audience(fleet.core, ROOT, "box", Relation.OWNER)
+    else:
+        governing.set_lending(fleet.core, ALICE, "box", Relation.OWNER)
+    assert comes(fleet, CAROL).state is State.REFUSED
+    assert fleet.agents["box"].launched == {}
+
+
+def test_who_finds_the_audience_as_it_was_starts() -> None:
+    """And what runs already is left alone when it is narrowed later."""
+    fleet, _ = a_turn_of_carol()
+    record = comes(fleet, CAROL)
+    assert record.assignment is not None
+    fleet.agents["box"].serve(record.assignment.allocation)
+    with_members(fleet, "bob")
+    assert comes(fleet, CAROL).state is State.READY
+    assert fleet.agents["box"].stops() == []
+
+
+def test_a_turn_on_a_machine_that_serves_no_more_goes_to_another() -> None:
+    """Its place in the line was kept, and says what happened."""
+    fleet, _ = a_turn_of_carol()
+    fleet.machine("other", owner="carol")
+    fleet.core.model.presence["other"].facts = some_facts(
+        drivers={DriverName.DOCKER: True}
+    )
+    fleet.core.model.stirred.add("other")
+    with_members(fleet, "bob")
+    record = comes(fleet, CAROL)
+    assert record.assignment is not None
+    assert record.assignment.machine == "other"
+    told = [
+        event.explanation
+        for event in fleet.store.events(record.id)
+        if event.explanation and event.explanation.machine == "box"
+    ]
+    assert told[-1].reason is Reason.OWNER_FORBIDS
