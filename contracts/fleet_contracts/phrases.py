@@ -391,6 +391,14 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
         "the time limit[ of {subject}] was reached[: {requested}]",
         "Start again; your files are kept.",
     ),
+    Reason.IDLE_LIMIT: (
+        "nothing was computed for as long as its class allows[: {requested}]",
+        "Start again; your files are kept.",
+    ),
+    Reason.IDLE_SOON: (
+        "nothing is computed here, and it ends if that lasts[ another {requested}]",
+        "Run a cell to keep it, or stop it.",
+    ),
     Reason.CUT_OFF: (
         "its machine was cut off from the Hub for longer than its class allows",
         "Start again; your files are kept.",
@@ -406,6 +414,14 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
     Reason.PLACE_MOVED: (
         "an admin gave it another place in the line",
         "An admin can say why, and can move it again.",
+    ),
+    Reason.RELEASE_ASKED: (
+        "the holder was asked to release it",
+        "Nobody has to; the place is kept.",
+    ),
+    Reason.RELEASE_WISHED: (
+        "somebody[, {subject},] waits for what this server holds, and asks for it",
+        "Its user can stop it; nothing else does.",
     ),
     Reason.METAL_RESERVED: (
         (

@@ -132,10 +132,14 @@ class Reason(StrEnum):
     STOPPED_BY_HUB = "stopped_by_hub"
     LEFT_THE_LINE = "left_the_line"
     TIME_LIMIT = "time_limit"
+    IDLE_LIMIT = "idle_limit"
+    IDLE_SOON = "idle_soon"
     CUT_OFF = "cut_off"
     NOT_CLAIMED = "not_claimed"
     PLACE_KEPT = "place_kept"
     PLACE_MOVED = "place_moved"
+    RELEASE_ASKED = "release_asked"
+    RELEASE_WISHED = "release_wished"
     METAL_RESERVED = "metal_reserved"
     METAL_SHARED = "metal_shared"
     PROMISE_BROKEN = "promise_broken"
@@ -174,10 +178,14 @@ FACTS: dict[Reason, _Fact] = {
         Reason.STOPPED_BY_HUB,
         Reason.LEFT_THE_LINE,
         Reason.TIME_LIMIT,
+        Reason.IDLE_LIMIT,
+        Reason.IDLE_SOON,
         Reason.CUT_OFF,
         Reason.NOT_CLAIMED,
         Reason.PLACE_KEPT,
         Reason.PLACE_MOVED,
+        Reason.RELEASE_ASKED,
+        Reason.RELEASE_WISHED,
         Reason.METAL_RESERVED,
         Reason.METAL_SHARED,
         Reason.PROMISE_BROKEN,
@@ -319,6 +327,7 @@ class Holder(Contract):
     """Who holds what a workload waits for."""
 
     workload: str
+    """Where names are hidden and it is not the reader's own, a handle that says nothing."""
     owner: str | None = None
     """None where the privacy setting hides other people's names."""
     own: bool = False
@@ -332,8 +341,14 @@ class Holder(Contract):
     ends_by: AwareDatetime | None = None
     """The latest end that the agent enforces; None: no end is known."""
     idle_since: AwareDatetime | None = None
-    """Since when its machine saw all its GPUs at rest; None: nobody knows, or not yet
-    for ten minutes."""
+    """Since when its machine saw all its GPUs at rest, or under an idle limit nothing
+    computed at all; None: nobody knows, or not yet for ten minutes."""
+    idle_ends: AwareDatetime | None = None
+    """When its idle limit ends it if it stays so; None: it has none, or is at work."""
+    handle: str | None = None
+    """By this whoever waits can ask for what it holds; None: nobody would be asked."""
+    asked_at: AwareDatetime | None = None
+    """When the reader asked for it; None: they have not."""
 
 
 class Explanation(Contract):

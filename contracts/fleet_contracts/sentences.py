@@ -111,7 +111,7 @@ def _waiting(
 
 def _holders(holders: tuple[Holder, ...], now: datetime | None) -> str:
     shown = holders[:_MOST_HOLDERS]
-    held = [_holder(holder, now) for holder in shown if not holder.promised]
+    held = [holder_words(holder, now) for holder in shown if not holder.promised]
     promised = [_named(holder) for holder in shown if holder.promised]
     more = len(holders) - len(shown)
     if more:
@@ -132,15 +132,23 @@ def _named(holder: Holder) -> str:
     return name
 
 
-def _holder(holder: Holder, now: datetime | None) -> str:
+def holder_words(holder: Holder, now: datetime | None) -> str:
+    """Return who holds something, until when, and how it rests."""
     name = _named(holder)
     if holder.ends_by is None:
         text = _text("no_known_end", name=name)
     else:
         text = _text("until", name=name, time=_time(holder.ends_by, now))
-    if holder.idle_since is None:
+    if holder.idle_since is not None:
+        since = _time(holder.idle_since, now)
+        if holder.idle_ends is None:
+            text = _text("at_rest", holder=text, time=since)
+        else:
+            ends = _time(holder.idle_ends, now)
+            text = _text("idle", holder=text, since=since, time=ends)
+    if holder.asked_at is None:
         return text
-    return _text("at_rest", holder=text, time=_time(holder.idle_since, now))
+    return _text("asked", holder=text, time=_time(holder.asked_at, now))
 
 
 def _time(moment: datetime, now: datetime | None) -> str:

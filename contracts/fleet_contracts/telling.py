@@ -137,6 +137,8 @@ def event_words(event: TimelineEvent) -> str:
     """Say what happened."""
     if event.progress is not None:
         return progress_words(event.progress)
+    if event.kind is TimelineKind.NOTE and event.explanation is not None:
+        return sentence(event.explanation, now=event.at)
     values = {"machine": foreign(event.machine) or translated(TEXTS["a_machine"])}
     words = said(EVENTS[event.kind], values)
     return f"{words[0].upper()}{words[1:]}" if not event.machine else words
@@ -193,6 +195,8 @@ def limit_lines(limits: Limits, now: datetime) -> list[str]:
         phrase = TEXTS["ends" if left > 0 else "ended"]
         values = {"time": time_at(limits.ends_at, now), "left": duration(left)}
         lines.append(said(phrase, values))
+    if limits.idle_ends is not None:
+        lines.append(said(TEXTS["idle_ends"], {"time": time_at(limits.idle_ends, now)}))
     if limits.metal_reserved:
         lines.append(translated(TEXTS["metal"]))
     if limits.devices:

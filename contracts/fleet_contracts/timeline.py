@@ -91,6 +91,8 @@ class Limits(Contract):
     devices: int = 0
     metal_reserved: bool = False
     ends_at: AwareDatetime | None = None
+    idle_ends: AwareDatetime | None = None
+    """When the idle limit ends it; None: it has none, is at work, or nobody knows."""
 
 
 class Timeline(Contract):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from fleet_contracts.allocations import Phase, State
+from fleet_contracts.language import mark
 from fleet_contracts.steps import StepStatus
 from fleet_contracts.timeline import TimelineKind
 
@@ -105,29 +106,30 @@ TEXTS: Final[dict[str, str]] = {
     "you_are_next": "You are next.",
     "ahead": "{count} ahead of you.",
     "place_is_kept": "Your place is kept.",
-    "would_start": "It would start now.",
-    "would_wait": "It would wait[, with {ahead} ahead]: {why}.",
+    "would_start": mark("It would start now."),
+    "would_wait": mark("It would wait[, with {ahead} ahead]: {why}."),
     "spent": "{total} in all, {waiting} of it waiting",
     "counted": "{work}: {done} of {total}",
     "metal": "Holds the Mac's GPU; nothing else native runs beside it",
     "memory": "{amount} of memory",
     "ends": "Time limit at {time}, in {left}",
     "ended": "Time limit since {time}",
+    "idle_ends": "Ends at {time} unless something is computed",
     "as_of": "As of {time}",
     "never_ready": "never ready",
     "ready_in": "ready in {took}",
     "title": "Admission timeline[ of server “{server}”]",
-    "step": "Step",
-    "status": "Status",
-    "took": "Took",
-    "why": "Why",
+    "step": mark("Step"),
+    "status": mark("Status"),
+    "took": mark("Took"),
+    "why": mark("Why"),
     "since_then": "Since then",
     "limits": "Limits",
     "starts_by": "Starts no later than {time}",
     "likely_start": "Likely by {early}, or by {late}: "
     "half and nine in ten of {count} similar starts came as early",
     "longer_than_usual": "This takes longer than usual.",
-    "earlier_starts": "Earlier starts",
+    "earlier_starts": mark("Earlier starts"),
     "began": "began",
     "class_term": "class",
     "why_term": "why",
@@ -152,5 +154,7 @@ TEXTS: Final[dict[str, str]] = {
     "no_known_end": "{name} with no known end",
     "until": "{name} until {time} at the latest",
     "at_rest": "{holder} (GPU at rest since {time})",
+    "idle": "{holder} (idle since {since}, ends at {time} if still idle)",
+    "asked": "{holder}, asked for it at {time}",
 }
 """What belongs to none of the tables above."""

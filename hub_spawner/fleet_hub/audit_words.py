@@ -29,6 +29,7 @@ WORDS: Final = {
     Action.LEFT_THE_LINE: mark("took it out of the line"),
     Action.MOVED_IN_LINE: mark("gave it another place in the line"),
     Action.FILES_COPIED: mark("had its files copied"),
+    Action.RELEASE_ASKED: mark("asked for what it holds"),
 }
 ROLES: Final = {
     ActorRole.ADMIN: mark("admin"),

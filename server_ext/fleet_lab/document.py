@@ -158,6 +158,9 @@ _HOLDER = _record(
         "since": _instant,
         "ends_by": _instant,
         "idle_since": _instant,
+        "idle_ends": _instant,
+        "asked_at": _instant,
+        "handle": _name,
     },
 )
 _EXPLANATION = _record(
@@ -204,6 +207,7 @@ _LIMITS = _record(
         "devices": _count,
         "metal_reserved": _truth,
         "ends_at": _instant,
+        "idle_ends": _instant,
     },
 )
 _TIMELINE = _record(

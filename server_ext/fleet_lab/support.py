@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fleet_contracts import __version__
 from fleet_contracts.reasons import Explanation, Reason
@@ -51,6 +51,10 @@ def anonymous(timeline: Timeline) -> Timeline:
     return timeline.model_copy(update=changes)
 
 
+_NAMING: Final = frozenset({Reason.DRAINING, Reason.RELEASE_WISHED})
+"""Their subject is a person."""
+
+
 def _nameless(explanation: Explanation | None) -> Explanation | None:
     if explanation is None:
         return None
@@ -58,6 +62,5 @@ def _nameless(explanation: Explanation | None) -> Explanation | None:
         holder.model_copy(update={"owner": None, "title": None})
         for holder in explanation.holders
     )
-    drained = explanation.reason is Reason.DRAINING
-    subject = None if drained else explanation.subject
+    subject = None if explanation.reason in _NAMING else explanation.subject
     return explanation.model_copy(update={"holders": holders, "subject": subject})

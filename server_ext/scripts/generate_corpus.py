@@ -33,13 +33,15 @@ _HOLDERS = tuple(
         since=_SINCE,
         ends_by=end,
         idle_since=idle,
+        idle_ends=idle_end,
+        asked_at=asked,
     )
-    for number, (owner, title, end, idle) in enumerate(
+    for number, (owner, title, end, idle, idle_end, asked) in enumerate(
         [
-            ("ada", "GPU large", _UNTIL, _SINCE),
-            (None, None, None, _SINCE),
-            ("grace", None, _UNTIL, None),
-            (None, "CPU small", None, None),
+            ("ada", "GPU large", _UNTIL, _SINCE, None, _SINCE),
+            (None, None, None, _SINCE, _UNTIL, None),
+            ("grace", None, _UNTIL, None, None, _UNTIL),
+            (None, "CPU small", None, None, None, None),
         ]
     )
 )

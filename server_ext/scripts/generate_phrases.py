@@ -8,6 +8,7 @@ it becomes literals that translators' tools find.  A test compares the file with
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,9 +26,12 @@ _HEADER = """\
 // Written by scripts/generate_phrases.py from fleet_contracts; do not edit.
 
 import type { Phase, Reason, State } from './contract.js';
-import type { ITranslator } from './translator.js';
 
-export type Phrase = (t: ITranslator) => string;
+/** A text in English, which is translated when it is said. */
+export type Phrase = string;
+
+/** Marks a text for the tools of translators; built, nothing is left of it. */
+const t = { __: (text: string): Phrase => text };
 """
 
 
@@ -78,16 +82,26 @@ def _table(name: str, key: str, phrases: Mapping[str, str]) -> list[str]:
 def _texts() -> list[str]:
     return [
         "export const TEXTS = {",
-        _rows(timeline.TEXTS),
+        _rows(_used(timeline.TEXTS)),
         "} satisfies Readonly<Record<string, Phrase>>;",
         "",
     ]
 
 
+def _used(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return those that the front end says: what only pages say is left to them."""
+    sources = sorted((TARGET.parent.parent).rglob("*.ts"))
+    code = "".join(path.read_text() for path in sources if path != TARGET)
+    return {
+        name: text
+        for name, text in texts.items()
+        if re.search(rf"\bTEXTS\.{name}\b", code)
+    }
+
+
 def _others() -> list[str]:
     rows = ",\n".join(
-        f"  {_literal(text)}: t => {_phrase(other)}"
-        for text, other in OF_ANOTHER.items()
+        f"  {_literal(text)}: {_phrase(other)}" for text, other in OF_ANOTHER.items()
     )
     return [
         "export const OF_ANOTHER: Readonly<Record<string, Phrase>> = {",
@@ -98,13 +112,11 @@ def _others() -> list[str]:
 
 
 def _rows(phrases: Mapping[str, str]) -> str:
-    return ",\n".join(
-        f"  {key}: t => {_phrase(phrase)}" for key, phrase in phrases.items()
-    )
+    return ",\n".join(f"  {key}: {_phrase(phrase)}" for key, phrase in phrases.items())
 
 
 def _phrase(template: str) -> str:
-    """Return the call that translates *template*, the same text as on the Hub's pages."""
+    """Return the call that marks *template*, the same text as on the Hub's pages."""
     return f"t.__({_literal(template)})"
 
 

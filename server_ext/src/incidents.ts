@@ -3,8 +3,11 @@
 
 /** Which things of a timeline are worth interrupting somebody for. */
 import { instant } from './timeline/index.js';
-import type { ITimeline, Words } from './timeline/index.js';
+import type { ITimeline, ITimelineEvent, Words } from './timeline/index.js';
 import { foreign } from './timeline/foreign.js';
+
+/** A note that is older is not told to whoever opens a page. */
+const NEWS_MS = 3_600_000;
 
 /** Something that is told once, and told again only when it has become another thing. */
 export interface IIncident {
@@ -26,6 +29,7 @@ export function incidents(
   return [
     ...ending(timeline, words, now, noticeMinutes),
     ...silence(timeline, words),
+    ...notes(timeline, words, now),
     ...end(timeline, words, now)
   ];
 }
@@ -71,6 +75,23 @@ function ending(
       isOver: false
     }
   ];
+}
+
+/** What somebody has to hear who does not look: others wait, or it ends soon. */
+function notes(timeline: ITimeline, words: Words, now: number): IIncident[] {
+  const isNews = ({ generation, at, explanation }: ITimelineEvent) =>
+    generation === timeline.generation &&
+    now - (instant(at) ?? 0) < NEWS_MS &&
+    (explanation?.reason === 'release_wished' ||
+      (explanation?.reason === 'idle_soon' && timeline.limits?.idle_ends));
+  return (timeline.events ?? [])
+    .filter(event => timeline.state === 'ready' && isNews(event))
+    .map(event => ({
+      id: `${run(timeline)}:note:${event.seq}`,
+      type: 'warning',
+      message: words.event(event),
+      isOver: false
+    }));
 }
 
 function silence(timeline: ITimeline, words: Words): IIncident[] {

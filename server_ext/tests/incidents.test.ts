@@ -57,6 +57,51 @@ test('a machine that is silent and returns is one incident that passes', () => {
   assert.equal(over?.isOver, true);
 });
 
+test('a wish for what is held is told once, and not to who comes much later', () => {
+  const wish = anEvent(9, 400, 'ready', {
+    kind: 'note',
+    explanation: { reason: 'release_wished', subject: 'grace' }
+  });
+  const timeline = aTimeline([...anAdmission(), wish]);
+  const told = incidents(timeline, words, TEN + 500_000, 10);
+  assert.deepEqual(
+    told.map(({ type, message }) => [type, message]),
+    [
+      [
+        'warning',
+        'Somebody, grace, waits for what this server holds, and asks for it.'
+      ]
+    ]
+  );
+  assert.deepEqual(
+    incidents(timeline, words, TEN + 600_000, 10)[0]?.id,
+    told[0]?.id
+  );
+  assert.deepEqual(incidents(timeline, words, TEN + 4_100_000, 10), []);
+  const other = { ...timeline, generation: 2 };
+  assert.deepEqual(incidents(other, words, TEN + 500_000, 10), []);
+  const over = aTimeline([...anAdmission(), wish, anEvent(10, 410, 'stopped')]);
+  assert.deepEqual(
+    incidents(over, words, TEN + 500_000, 10).map(({ id }) => id),
+    ['01J8:1:end']
+  );
+});
+
+test('that it ends unless something is computed is told for as long as it is so', () => {
+  const soon = anEvent(9, 400, 'ready', {
+    kind: 'note',
+    explanation: { reason: 'idle_soon', requested: 600, unit: 'seconds' }
+  });
+  const events = [...anAdmission(), soon];
+  const idle = aTimeline(events, { limits: { idle_ends: at(1_000) } });
+  const [told] = incidents(idle, words, TEN + 500_000, 10);
+  assert.equal(
+    told?.message,
+    'Nothing is computed here, and it ends if that lasts another 10m.'
+  );
+  assert.deepEqual(incidents(aTimeline(events), words, TEN + 500_000, 10), []);
+});
+
 test('an end is told with its reason', () => {
   const lost = [...anAdmission(), anEvent(9, 400, 'failed')];
   const [told] = incidents(

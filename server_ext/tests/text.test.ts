@@ -35,8 +35,15 @@ test('the text for support names nobody but its owner', () => {
   assert.ok(!text.includes('grace'));
 });
 
-test('neither the headline of a wait nor a drain names anybody in it', () => {
+test('neither a headline, a drain nor a wish names anybody in the text', () => {
   const [, waiting] = anAdmission();
+  const wish = anEvent(4, 6, 'queued', {
+    kind: 'note',
+    explanation: { reason: 'release_wished', subject: 'grace' }
+  });
+  const told = asText(aTimeline([waiting!, wish]), TEN);
+  assert.ok(!told.includes('grace'), told);
+  assert.match(told, / {2}Somebody waits for .* \[release_wished\]\n/);
   const drained = anEvent(3, 5, 'queued', {
     explanation: { reason: 'draining', machine: 'gpu-17', subject: 'grace' }
   });

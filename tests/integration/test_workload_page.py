@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from shutil import which
 
 import pytest
 from attended_start import AttendedStart
 from fleet_controller import an_ask
 from fleet_service import Service, a_service
-from playwright.async_api import Page, async_playwright, expect
+from narrow_page import a_page
+from playwright.async_api import Page, expect
 from scripted_agent import ScriptedAgent
 
 from fleet_contracts.protocol import AgentEvent, Launch
@@ -22,33 +20,6 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(300),
 ]
-
-NARROW = {"width": 380, "height": 760}
-PATIENCE = 60_000
-"""Milliseconds; a busy machine takes its time."""
-
-
-@asynccontextmanager
-async def a_page(service: Service, *, script: bool = True) -> AsyncIterator[Page]:
-    """Open a narrow browser window of alice's; its console must stay silent."""
-    complaints: list[str] = []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=which("chromium"), args=["--no-sandbox"]
-        )
-        context = await browser.new_context(
-            viewport=NARROW,
-            java_script_enabled=script,
-            extra_http_headers={"Authorization": "token hub-token-of-alice"},
-        )
-        page = await context.new_page()
-        page.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
-        note: Callable[[object], None] = lambda what: complaints.append(str(what))  # noqa: E731
-        page.on("pageerror", note)
-        yield page
-        await browser.close()
-    assert complaints == []
 
 
 async def a_preparing_server(service: Service, agent: ScriptedAgent) -> Launch:

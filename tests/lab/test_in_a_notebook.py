@@ -210,6 +210,8 @@ def test_the_text_for_a_message_names_nobody_else(peer: TimelinePeer) -> None:
     drained = {"reason": "draining", "machine": "mac-07", "subject": "grace"}
     story = Story(began_seconds_ago=9).then(0, "queued", "waiting", explanation=busy)
     story.then(5, "queued", "note", explanation=drained)
+    wished = {"reason": "release_wished", "subject": "grace"}
+    story.then(6, "queued", "note", explanation=wished)
     told = "2 ahead of you. The Mac's GPU is taken; held by grace."
     peer.say(story.document(explanation=busy, headline=told, position=2))
     with a_kernel(environment_of(peer, LANGUAGE="de")) as kernel:

@@ -41,6 +41,7 @@ class Action(StrEnum):
     LEFT_THE_LINE = "left_the_line"
     MOVED_IN_LINE = "moved_in_line"
     FILES_COPIED = "files_copied"
+    RELEASE_ASKED = "release_asked"
 
 
 class TargetKind(StrEnum):

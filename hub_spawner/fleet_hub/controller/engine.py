@@ -262,7 +262,10 @@ class Engine:
             planner.put_machine(state)
             return True
         # Observations are no news: nobody starts or waits because of them.
-        entry.machine = _seen_as(entry.machine, state)
+        before, entry.machine = entry.machine, _seen_as(entry.machine, state)
+        if (before.rested, before.idle) != (state.rested, state.idle):
+            # Yet who waits is told of them.
+            self.line_moved()
         held = {item.workload: item for item in state.held}
         gone = known.keys() - held.keys()
         for workload in sorted(gone):
@@ -319,6 +322,7 @@ def _seen_as(old: MachineState, new: MachineState) -> MachineState:
         old,
         in_use=new.in_use,
         rested=new.rested,
+        idle=new.idle,
         unused_memory_bytes=new.unused_memory_bytes,
     )
 

@@ -28,6 +28,14 @@ from fleet_hub.scheduling.snapshot import Reservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseAsk:
+    """Somebody who waits asked for what a workload holds."""
+
+    user_id: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """Where a workload was put: what it holds, and how far its agent got."""
 
@@ -53,6 +61,8 @@ class Assignment:
     """Until when the Hub's start must come; None: no such limit runs."""
     lost_devices: tuple[str, ...] = ()
     """Which of its devices are not there now, by UUID.  They stay its own."""
+    asked: tuple[ReleaseAsk, ...] = ()
+    """Who asked for what it holds: each of them once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

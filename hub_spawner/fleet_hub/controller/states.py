@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
+from hashlib import sha256
 
 from fleet_contracts.catalog import Catalog, Deadlines
 from fleet_contracts.protocol import COPYING_PROTOCOL
@@ -125,7 +127,16 @@ def held_by(catalog: Catalog, record: Workload) -> Allocation:
         title=profile.title if profile else record.choice.profile,
         since=assignment.since.timestamp(),
         ends_by=_ends_by(record, profile.deadlines if profile else Deadlines()),
+        # What ends already cannot be asked to.
+        handle="" if record.stop is not None else handle_of(assignment.allocation),
+        asked=tuple((ask.user_id, ask.at.timestamp()) for ask in assignment.asked),
     )
+
+
+@lru_cache(maxsize=20_000)
+def handle_of(allocation: str) -> str:
+    """Return what others may know an allocation by: it names nothing else, nor lasts."""
+    return sha256(f"release {allocation}".encode()).hexdigest()[:24]
 
 
 def waiting_of(record: Workload) -> Waiting:

@@ -39,7 +39,7 @@ def timeline_of(core: Core, record: Workload) -> Timeline:
     The current start with all that is kept of it, and how earlier ones went.
     """
     profile = core.catalogs.current().profile_named(record.choice.profile)
-    assignment = record.assignment
+    assignment, wait = record.assignment, wait_of(core, record)
     kept = core.store.events(record.id)
     events = tuple(event for event in kept if event.generation == record.generation)
     return Timeline.model_validate(
@@ -59,7 +59,8 @@ def timeline_of(core: Core, record: Workload) -> Timeline:
             "position": position_of(core, record),
             "parked": record.parked,
             "headline": headline_of(core, record),
-            "explanation": record.explanation,
+            # What is kept with it is as of the last change of its cause.
+            "explanation": record.explanation if wait is None else wait.explanation,
             "limits": limits_of(record).model_copy(update=_times(core, record)),
             "events": _earlier(kept, record.generation) + events,
             "truncated": not events or events[0].kind is not TimelineKind.ASKED,

@@ -44,6 +44,12 @@ class ServerView:
         return self.status is not None and self.status.holds
 
     @property
+    def can_ask(self) -> bool:
+        """Somebody holds what it waits for, and can be asked to release it."""
+        why = self.timeline.explanation if self.timeline and self.waits else None
+        return why is not None and any(holder.handle for holder in why.holders)
+
+    @property
     def token(self) -> str:
         """Reads this workload's timeline, for the page's own script."""
         return (self.status.view_token or "") if self.status else ""

@@ -267,7 +267,8 @@ def _holders(
         # Only whose end could give back some of these amounts.
         [entry.allocations[workload] for workload, amount in held.items() if amount],
         lambda item: held[item.workload],
-        viewer=asker.principal.name,
+        viewer=asker.principal,
         names_visible=asker.names_visible,
         rested=dict(entry.machine.rested),
+        idle=dict(entry.machine.idle),
     )

@@ -7,24 +7,29 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from fleet_contracts.reasons import Explanation, Holder
-from fleet_hub.scheduling.snapshot import Allocation, MachineState
+from fleet_contracts.workloads import Principal
+from fleet_hub.scheduling.snapshot import Allocation, Idle, MachineState
 
 
 MOST = 10
 """Holders told in one explanation: more would not help anybody."""
+MOST_ASKERS = 5
+"""Who is asked by so many for what they hold knows it: the next one would only nag."""
 
 
 def told(
     allocations: Iterable[Allocation],
     amount_of: Callable[[Allocation], int],
     *,
-    viewer: str,
+    viewer: Principal,
     names_visible: bool,
     rested: Mapping[str, float] = MappingProxyType({}),
+    idle: Mapping[str, Idle] = MappingProxyType({}),
 ) -> tuple[Holder, ...]:
     """Return the holders, the first to end first; those without an end come last.
 
-    *rested*: since when devices of theirs were seen at rest.
+    *rested*: since when devices of theirs were seen at rest.  *idle*: whom an idle limit
+    ends if they go on to compute nothing.
     """
     ordered = sorted(allocations, key=_by_end)
     return tuple(
@@ -32,8 +37,10 @@ def told(
             allocation,
             amount_of(allocation),
             is_named=names_visible,
-            is_own=bool(viewer) and allocation.owner == viewer,
-            idle_since=_idle_since(allocation, rested),
+            is_own=bool(viewer.name) and allocation.owner == viewer.name,
+            asked_at=dict(allocation.asked).get(viewer.user_id),
+            rests_since=_rests_since(allocation, rested),
+            idle=idle.get(allocation.workload),
         )
         for allocation in ordered[:MOST]
     )
@@ -59,7 +66,7 @@ def _by_end(allocation: Allocation) -> tuple[bool, float, float, str]:
     return ends_by is None, ends_by or 0.0, allocation.since, allocation.workload
 
 
-def _idle_since(allocation: Allocation, rested: Mapping[str, float]) -> float | None:
+def _rests_since(allocation: Allocation, rested: Mapping[str, float]) -> float | None:
     """Return since when all devices of *allocation* are at rest; None: not all are."""
     if not rested:
         return None
@@ -76,16 +83,27 @@ def _holder(
     *,
     is_named: bool,
     is_own: bool,
-    idle_since: float | None,
+    asked_at: float | None,
+    rests_since: float | None,
+    idle: Idle | None,
 ) -> Holder:
     is_named = is_named or is_own
+    handle = allocation.handle
+    is_askable = not is_own and asked_at is None and len(allocation.asked) < MOST_ASKERS
     return Holder(
-        workload=allocation.workload,
+        workload=allocation.workload if is_named else handle or allocation.workload,
         owner=allocation.owner if is_named else None,
         own=is_own,
         title=allocation.title if is_named else None,
         amount=amount,
         since=instant(allocation.since),
         ends_by=None if allocation.ends_by is None else instant(allocation.ends_by),
-        idle_since=None if idle_since is None else instant(idle_since),
+        idle_since=_moment(rests_since if idle is None else idle.since),
+        idle_ends=None if idle is None else instant(idle.ends),
+        handle=handle if handle and is_askable else None,
+        asked_at=_moment(asked_at),
     )
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else instant(seconds)

@@ -116,7 +116,7 @@ class QuotaWatch:
         holders = told(
             self._holders.get(subject, {}).values(),
             lambda item: amount_in(held_amounts(item), found.unit or ""),
-            viewer=viewer.name,
+            viewer=viewer,
             names_visible=self._names_visible,
         )
         promised = tuple(

@@ -25,6 +25,17 @@ _NOTHING_SAID = PlacementFacts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """Somebody was seen to compute nothing, and is ended if that goes on.
+
+    It is told, and enters no promise: one cell makes it untrue.
+    """
+
+    since: float
+    ends: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
     """What one workload holds of a machine, from ``placed`` to the confirmed end."""
 
@@ -42,6 +53,10 @@ class Allocation:
     since: float
     ends_by: float | None = None
     """The latest end that the agent enforces; None: nobody knows."""
+    handle: str = ""
+    """By this others ask for what it holds; empty: nobody is to be asked."""
+    asked: tuple[tuple[int, float], ...] = ()
+    """Who asked for that, by the Hub's user id, and when."""
 
     @property
     def devices(self) -> int:
@@ -108,6 +123,8 @@ class MachineState:
     rested: tuple[tuple[str, float], ...] = ()
     """Devices that were seen at rest for a while, by UUID, with since when.  An
     observation as well: it is told of who holds them, and enters no promise."""
+    idle: tuple[tuple[str, Idle], ...] = ()
+    """Workloads with an idle limit that compute nothing, by name: observed as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 from typing_extensions import override
 
 from fleet_contracts.catalog import public_view
-from fleet_hub.controller import stopping
+from fleet_hub.controller import releasing, stopping
 from fleet_hub.service.base import NoXsrf
 from fleet_hub.service.machine_document import fleet_document
 from fleet_hub.service.people import PersonHandler
 from fleet_hub.service.timeline import TimelineAnswers
+
+
+class AskForRelease(BaseModel):
+    """Whom to ask."""
+
+    holder: Annotated[str, Field(min_length=1, max_length=64)]
+    """The handle of the holder, as the explanation of the wait has it."""
 
 
 class HealthHandler(NoXsrf):
@@ -50,6 +60,20 @@ class WorkloadLeaveHandler(PersonHandler):
         by = self.visitor.actor_of(record)
         stopping.leave(self.core, record, actor=by.role.value, by=by)
         self.answer({"workload": workload, "left": True})
+
+
+class WorkloadAskHandler(PersonHandler):
+    """Asking a holder for what a workload waits for, for programs."""
+
+    @override
+    def post(self, workload: str) -> None:
+        """Ask; idempotent."""
+        record, asked = self.acted_on(workload), self.body(AskForRelease)
+        by = self.visitor.actor_of(record)
+        told = releasing.ask(self.core, record, asked.holder, by=by)
+        self.answer(
+            {"workload": workload, "asked": True, "asked_at": told.at.isoformat()}
+        )
 
 
 class MachinesHandler(PersonHandler):

@@ -11,6 +11,7 @@ from tornado.web import HTTPError
 from typing_extensions import override
 
 from fleet_contracts.language import mark, speak_of_another
+from fleet_contracts.sentences import holder_words
 from fleet_contracts.workloads import Principal
 from fleet_hub.controller.exporting import state_of, view_of
 from fleet_hub.explaining.answers import (
@@ -57,7 +58,13 @@ class Explains(FleetHandler):
         def page_link(page: int) -> str:
             return "?" + urlencode({**query, "page": page}, doseq=True)
 
-        return {"glyphs": GLYPHS, "kinds": KINDS, "page_link": page_link}
+        return {
+            "glyphs": GLYPHS,
+            "kinds": KINDS,
+            "page_link": page_link,
+            "holder_words": holder_words,
+            "xsrf_form_html": self.xsrf_form_html(),
+        }
 
     def question(self) -> Question:
         """Return what the query asks.
@@ -134,7 +141,8 @@ class WhyPage(PageHandler, Explains):
         speak_of_another(is_another=record.principal.name != self.visitor.name)
         page = self.question().page
         answer = await self.found(Question(workload=workload, page=page))
-        self.render_page("why.html", answers=[answer], **self.words())
+        may_act = self.visitor.may_act_on(record)
+        self.render_page("why.html", answers=[answer], may_act=may_act, **self.words())
 
 
 class WhyProfilePage(PageHandler, Explains):
@@ -165,7 +173,7 @@ class WhyProfilePage(PageHandler, Explains):
             await self.found(Question.model_validate({**asked, "class": class_name}))
             for class_name in profile.classes
         ]
-        self.render_page("why.html", answers=answers, **self.words())
+        self.render_page("why.html", answers=answers, may_act=False, **self.words())
 
 
 class QueueForOperator(SpawnerHandler):

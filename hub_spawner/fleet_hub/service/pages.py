@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from tornado.web import HTTPError
 from typing_extensions import override
 
-from fleet_contracts.allocations import State
+from fleet_contracts.allocations import ENDED, Phase, State
 from fleet_contracts.language import (
     language,
     mark,
@@ -20,8 +20,10 @@ from fleet_contracts.language import (
     translated,
 )
 from fleet_contracts.languages import language_of
-from fleet_contracts.sentences import sentence
-from fleet_hub.controller import stopping
+from fleet_contracts.reasons import Holder
+from fleet_contracts.sentences import holder_words, sentence
+from fleet_contracts.timeline import Timeline
+from fleet_hub.controller import releasing, stopping
 from fleet_hub.controller.audit import LONGEST_WHY
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.records import Workload
@@ -154,11 +156,24 @@ class WorkloadHandler(PageHandler):
             may_act=self.visitor.may_act_on(record),
             catalogue=words.catalogue(language()),
             is_ready=record.state is State.READY,
+            holders=_holders(timeline),
             server_url=self.server_url(record),
             xsrf_form_html=self.xsrf_form_html(),
             # A script's request is believed with it alone: no other site can read it.
             xsrf_token=self.xsrf_token.decode(),
         )
+
+
+def _holders(timeline: Timeline) -> list[tuple[Holder, str]]:
+    """Return who is or can be asked for what is waited for, each in words."""
+    why = timeline.explanation
+    if timeline.phase is not Phase.WAITING or timeline.state in ENDED or why is None:
+        return []
+    return [
+        (holder, holder_words(holder, timeline.as_of))
+        for holder in why.holders
+        if holder.handle is not None or holder.asked_at is not None
+    ]
 
 
 class LeaveHandler(PageHandler):
@@ -170,6 +185,19 @@ class LeaveHandler(PageHandler):
         record = self.acted_on(workload)
         by = self.visitor.actor_of(record, self.form_text("why", LONGEST_WHY))
         stopping.leave(self.core, record, actor=by.role.value, by=by)
+        url = f"{self.context.prefix}workloads/{workload}"
+        self.redirect(url, status=HTTPStatus.SEE_OTHER)
+
+
+class AskHandler(PageHandler):
+    """Asking a holder for what a workload waits for, from the page."""
+
+    @override
+    def post(self, workload: str) -> None:
+        """Ask, and show what is told now."""
+        record = self.acted_on(workload)
+        by = self.visitor.actor_of(record)
+        releasing.ask(self.core, record, self.form_text("holder"), by=by)
         url = f"{self.context.prefix}workloads/{workload}"
         self.redirect(url, status=HTTPStatus.SEE_OTHER)
 

@@ -139,10 +139,14 @@ export type Reason =
   | 'stopped_by_hub'
   | 'left_the_line'
   | 'time_limit'
+  | 'idle_limit'
+  | 'idle_soon'
   | 'cut_off'
   | 'not_claimed'
   | 'place_kept'
   | 'place_moved'
+  | 'release_asked'
+  | 'release_wished'
   | 'metal_reserved'
   | 'metal_shared'
   | 'promise_broken'
@@ -177,6 +181,9 @@ export interface IHolder {
   since?: string | null;
   ends_by?: string | null;
   idle_since?: string | null;
+  idle_ends?: string | null;
+  handle?: string | null;
+  asked_at?: string | null;
 }
 
 export interface ILikelyStart {
@@ -194,6 +201,7 @@ export interface ILimits {
   devices?: number | null;
   metal_reserved?: boolean | null;
   ends_at?: string | null;
+  idle_ends?: string | null;
 }
 
 export interface IProgress {
@@ -346,10 +354,14 @@ export const KIND_OF: Readonly<Record<Reason, ReasonKind>> = {
   stopped_by_hub: 'info',
   left_the_line: 'info',
   time_limit: 'info',
+  idle_limit: 'info',
+  idle_soon: 'info',
   cut_off: 'info',
   not_claimed: 'info',
   place_kept: 'info',
   place_moved: 'info',
+  release_asked: 'info',
+  release_wished: 'info',
   metal_reserved: 'info',
   metal_shared: 'info',
   promise_broken: 'info',

@@ -15,7 +15,7 @@ export function say(
   phrase: Phrase,
   values: Values = {}
 ): string {
-  return fill(phrase(trans), values);
+  return fill(trans.__(phrase), values);
 }
 
 /**

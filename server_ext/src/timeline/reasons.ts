@@ -9,6 +9,7 @@ import { fill, say } from './fill.js';
 import type { Values } from './fill.js';
 import { foreign } from './foreign.js';
 import { CAUSES, PHRASES, REMEDIES, TEXTS } from './phrases.js';
+import type { Phrase } from './phrases.js';
 import type { ITranslator } from './translator.js';
 
 /** How many holders are named; the others are counted. */
@@ -22,8 +23,9 @@ export function sentence(
 ): string {
   const { reason } = explanation;
   // A newer controller has codes that have no words here yet.
-  const phrase = PHRASES[reason]?.(trans) ?? spelled(reason);
-  let text = fill(phrase, valuesOf(trans, explanation));
+  const phrase = PHRASES[reason] as Phrase | undefined;
+  const said = phrase ? trans.__(phrase) : spelled(reason);
+  let text = fill(said, valuesOf(trans, explanation));
   const machine = foreign(explanation.machine);
   if (machine) {
     text = say(trans, TEXTS.on_machine, { machine, what: text });
@@ -47,7 +49,8 @@ export function sentence(
 
 /** Return what would change it, and who can do that; empty for an unknown code. */
 export function remedy(trans: ITranslator, explanation: IExplanation): string {
-  return REMEDIES[explanation.reason]?.(trans) ?? '';
+  const phrase = REMEDIES[explanation.reason] as Phrase | undefined;
+  return phrase ? trans.__(phrase) : '';
 }
 
 /** Return a text with its first letter as a sentence begins. */
@@ -92,8 +95,9 @@ function valuesOf(trans: ITranslator, explanation: IExplanation): Values {
 /** Return what it is about; where an agent said no, its own reason in words. */
 function cause(trans: ITranslator, { reason, subject }: IExplanation): string {
   const code = subject as keyof typeof PHRASES | null | undefined;
-  const phrase = reason === 'agent_rejected' && code ? PHRASES[code] : undefined;
-  return phrase ? fill(phrase(trans), {}) : foreign(subject);
+  const phrase =
+    reason === 'agent_rejected' && code ? PHRASES[code] : undefined;
+  return phrase ? say(trans, phrase) : foreign(subject);
 }
 
 /** Return why a promise cannot be kept; empty where nothing was said. */
@@ -101,7 +105,7 @@ function because(trans: ITranslator, explanation: IExplanation): string {
   const cause = explanation.subject ?? '';
   const phrase = CAUSES[cause] ?? PHRASES[cause as Reason];
   return phrase
-    ? fill(phrase(trans), { who: who(trans, explanation.holders?.[0]) })
+    ? fill(trans.__(phrase), { who: who(trans, explanation.holders?.[0]) })
     : spelled(cause);
 }
 
@@ -181,14 +185,25 @@ function one(
 ): string {
   const name = named(trans, holder);
   const ends = instant(holder.ends_by);
-  const text =
+  let text =
     ends === null
       ? say(trans, TEXTS.no_known_end, { name })
       : say(trans, TEXTS.until, { name, time: time(ends) });
+  // Each says the one before it, and more.
+  const more = (phrase: Phrase, at?: string | null, since = '') => {
+    const known = instant(at);
+    if (known !== null) {
+      text = say(trans, phrase, { holder: text, time: time(known), since });
+    }
+  };
   const idle = instant(holder.idle_since);
-  return idle === null
-    ? text
-    : say(trans, TEXTS.at_rest, { holder: text, time: time(idle) });
+  if (idle !== null && holder.idle_ends) {
+    more(TEXTS.idle, holder.idle_ends, time(idle));
+  } else {
+    more(TEXTS.at_rest, holder.idle_since);
+  }
+  more(TEXTS.asked, holder.asked_at);
+  return text;
 }
 
 function amount(

@@ -318,20 +318,13 @@ function drawEvent(
   const glyph = line.put('span', 'glyph');
   setText(glyph, eventGlyph(event));
   setAttribute(glyph, 'aria-hidden', 'true');
-  const isNote = event.kind === 'note' && event.explanation;
-  const label = line.put('span', 'label');
-  setText(
-    label,
-    isNote && event.explanation
-      ? words.why(event.explanation, now)
-      : words.event(event)
-  );
+  setText(line.put('span', 'label'), words.event(event));
   const at = instant(event.at);
   if (at !== null) {
     drawTime(line, 'took', at, words.clock(at, now), drawing);
   }
   line.end();
-  if (event.explanation && !isNote) {
+  if (event.explanation && event.kind !== 'note') {
     parts.text('p', 'why', words.why(event.explanation, now));
   }
   parts.end();

@@ -87,7 +87,8 @@ function eventLine(
   const at = instant(event.at);
   const after = at === null || began === null ? null : (at - began) / 1000;
   const why = event.explanation ? coded(event.explanation, words, now) : '';
-  const what = [words.event(event), why].filter(Boolean).join(': ');
+  const told = event.kind === 'note' && why ? '' : words.event(event);
+  const what = [told, why].filter(Boolean).join(': ');
   const took = duration(english, after).padStart(12);
   return `${String(event.seq).padStart(4)}  ${utc(at).padEnd(19)}${took}  ${what}`;
 }
@@ -104,6 +105,9 @@ function anonymous(timeline: ITimeline): ITimeline {
   };
 }
 
+/** Reasons whose subject is a person. */
+const NAMING: ReadonlySet<string> = new Set(['draining', 'release_wished']);
+
 function nameless(
   explanation: IExplanation | null | undefined
 ): IExplanation | null {
@@ -119,7 +123,7 @@ function nameless(
   return {
     ...explanation,
     holders,
-    subject: reason === 'draining' ? null : subject
+    subject: NAMING.has(reason) ? null : subject
   };
 }
 

@@ -58,11 +58,10 @@ export function translatorOf(catalogue: ICatalogue): ITranslator {
 /** Return the same, speaking to whoever looks at somebody else's server. */
 export function ofAnother(
   translator: ITranslator,
-  others: Readonly<Record<string, (t: ITranslator) => string>>
+  others: Readonly<Record<string, string>>
 ): ITranslator {
   return {
-    __: (text, ...values) =>
-      others[text]?.(translator) ?? translator.__(text, ...values),
+    __: (text, ...values) => translator.__(others[text] ?? text, ...values),
     _n: (one, many, count, ...values) =>
       translator._n(one, many, count, ...values)
   };

@@ -157,6 +157,9 @@ export class Words {
     if (event.kind === 'progress' && event.progress) {
       return this.progress(event.progress);
     }
+    if (event.kind === 'note' && event.explanation) {
+      return this.why(event.explanation, instant(event.at) ?? 0);
+    }
     const phrase = EVENTS[event.kind];
     if (!phrase) {
       // A newer controller tells of things that have no words here yet.
@@ -220,6 +223,11 @@ export class Words {
     const endsAt = instant(limits?.ends_at);
     if (endsAt !== null) {
       add('ends', this._ends(endsAt, now), endsAt);
+    }
+    const idle = instant(limits?.idle_ends);
+    if (idle !== null) {
+      const time = this.clock(idle, now);
+      add('idle', this._say(TEXTS.idle_ends, { time }), idle);
     }
     if (limits?.metal_reserved) {
       add('metal', this._say(TEXTS.metal));

@@ -11,7 +11,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.language import speaking
 from fleet_contracts.phrases import PHRASES, REMEDIES
 from fleet_contracts.reasons import Explanation, Holder, Reason
-from fleet_contracts.sentences import headline, remedy, sentence
+from fleet_contracts.sentences import headline, holder_words, remedy, sentence
 
 
 NOON = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -202,3 +202,15 @@ def test_a_headline_names_the_machine_and_the_reason(
 ) -> None:
     """The sentence is about now, not about the past."""
     assert headline(state, **arguments) == expected  # type: ignore[arg-type] - table
+
+
+def test_a_holder_is_told_with_how_it_rests_and_whether_it_was_asked() -> None:
+    """When its idle limit ends it is told as what would be, and not as its end."""
+    rests = Holder(workload="w", owner="ada", idle_since=NOON)
+    idle = rests.model_copy(update={"idle_ends": NOON.replace(hour=14)})
+    asked = idle.model_copy(update={"asked_at": NOON.replace(minute=7)})
+    plain = "ada with no known end"
+    assert holder_words(rests, NOON) == f"{plain} (GPU at rest since 12:00 UTC)"
+    whole = f"{plain} (idle since 12:00 UTC, ends at 14:00 UTC if still idle)"
+    assert holder_words(idle, NOON) == whole
+    assert holder_words(asked, NOON) == f"{whole}, asked for it at 12:07 UTC"

@@ -9,6 +9,7 @@ import pytest
 
 from fleet_contracts.allocations import PHASE, State
 from fleet_contracts.language import speaking
+from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.steps import shown
 from fleet_contracts.telling import (
     duration,
@@ -217,3 +218,18 @@ def test_a_moment_of_another_day_is_told_with_its_day() -> None:
     assert limit_lines(ends, NOON) == [
         "Time limit at 2026-12-01 12:00:00 UTC, in 2 days 0 h"
     ]
+
+
+def test_a_note_is_told_in_its_own_words() -> None:
+    """What a page without a script, a cell and a terminal would call "Note"."""
+    wished = Explanation(reason=Reason.RELEASE_WISHED, subject="bob")
+    said = "Somebody, bob, waits for what this server holds, and asks for it."
+    assert event_words(an_event(TimelineKind.NOTE, explanation=wished)) == said
+    assert event_words(an_event(TimelineKind.NOTE)) == "Note"
+
+
+def test_an_idle_limit_is_told_with_what_keeps_it_off() -> None:
+    """Only while nothing is computed: else nobody can say when it ends."""
+    limits = Limits(idle_ends=NOON.replace(hour=13))
+    told = "Ends at 13:00:00 UTC unless something is computed"
+    assert limit_lines(limits, NOON) == [told]

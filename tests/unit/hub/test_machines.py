@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from fleet_builders import NOON
 from fleet_controller import Fleet
+from held_gpu import a_held_gpu, rests
 from rich_machine import GIB, a_usage
 from scheduling_builders import a_catalog as a_device_catalog, a_gpu, some_facts
 from structlog.testing import capture_logs
 
-from fleet_contracts.catalog import Relation
 from fleet_contracts.protocol import (
     AgentEvent,
     CapabilitiesChanged,
@@ -21,17 +21,12 @@ from fleet_contracts.protocol import (
 )
 from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.sentences import sentence
-from fleet_contracts.workloads import DriverName
 from fleet_hub.adapters.codec import MACHINES
-from fleet_hub.controller import enrolling, governing, machines
-from fleet_hub.controller.audit_entry import Actor, ActorRole
+from fleet_hub.controller import enrolling, machines
 from fleet_hub.controller.exporting import view_of
 from fleet_hub.explaining.answers import answer
 from fleet_hub.explaining.document import Question
 from fleet_hub.service.machine_document import fleet_document
-
-
-OWNER = Actor(name="alice", role=ActorRole.OWNER)
 
 
 def beat(fleet: Fleet, usage: dict[str, Any] | None) -> None:
@@ -205,27 +200,6 @@ def test_a_picture_that_is_not_understood_is_unknown(told: dict[str, Any]) -> No
     assert picture.identity.owner.value == "alice"
 
 
-def rests(
-    fleet: Fleet, percent: int | None, *, minutes: int, anew: bool = True
-) -> None:
-    """Let the machine say for this long how much its GPU computes, once a minute."""
-    [device] = a_usage(NOON).devices
-    seen = device.model_copy(
-        update={
-            "uuid": "GPU-a",
-            "utilisation_percent": percent,
-            "memory_used_mib": 5000,
-        }
-    )
-    for number in range(minutes + 1):
-        told = a_usage(fleet.clock.now() if anew else NOON)
-        told = told.model_copy(update={"devices": (seen,)})
-        beat(fleet, told.model_dump(mode="json"))
-        if number < minutes:
-            fleet.clock.advance(60)
-    fleet.cycle()
-
-
 def holders_told(fleet: Fleet) -> tuple[Holder, ...]:
     """Return who holds the GPU, as somebody is told who would like it."""
     question = Question.model_validate(
@@ -235,22 +209,6 @@ def holders_told(fleet: Fleet) -> tuple[Holder, ...]:
     assert why is not None
     assert why.explanation.reason is Reason.GPU_BUSY
     return why.explanation.holders
-
-
-def a_held_gpu() -> Fleet:
-    """Return a fleet whose one GPU alice holds."""
-    fleet = Fleet(catalog=a_device_catalog())
-    fleet.machine()
-    for set_rule in (governing.set_lending, governing.set_audience):
-        set_rule(fleet.core, OWNER, "box", Relation.GUEST)
-    fleet.core.model.presence["box"].facts = some_facts(
-        devices=(a_gpu("GPU-a"),), drivers={DriverName.SIMULATION: True}
-    )
-    fleet.core.model.stirred.add("box")
-    fleet.cycle()
-    record = fleet.ask(profile="lab", class_name="gpu")
-    assert record.assignment is not None
-    return fleet
 
 
 def test_a_gpu_notebook_that_rests_is_told_as_resting_with_its_enforced_end() -> None:

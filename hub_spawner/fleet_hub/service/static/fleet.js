@@ -124,6 +124,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   const { ENDED, LiveTimeline } = window.FleetTimeline;
   const AGAIN_MS = 2000;
   const ANSWER_MS = 15000;
+  const HOLDERS_MS = 10000;
   const headers = { "X-XSRFToken": page.dataset.xsrf };
   const wasReady = page.dataset.state === "ready";
 
@@ -173,15 +174,31 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     isRenewing = false;
   }
 
-  async function ask() {
+  async function look() {
     const signal = AbortSignal.timeout(ANSWER_MS);
     const answer = await fetch(location.href, { headers, credentials: "same-origin", signal });
-    if (answer.status >= 500) return false;
+    if (answer.status >= 500) return null;
     if (!answer.ok || answer.redirected) {
       void reload();
-      return false;
+      return null;
     }
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    return new DOMParser().parseFromString(await answer.text(), "text/html");
+  }
+
+  // Who holds what is waited for may be somebody else by now, or is at rest.
+  const holders = page.querySelector("#holders");
+  setInterval(async () => {
+    const waits = live.timeline.phase === "waiting" && live.timeline.state === page.dataset.state;
+    if (!waits || isLeaving || document.visibilityState !== "visible") return;
+    const fresh = await look().catch(() => null);
+    const now = fresh && fresh.getElementById("holders");
+    if (!now || holders.contains(document.activeElement)) return;
+    if (holders.innerHTML !== now.innerHTML) holders.replaceChildren(...now.childNodes);
+  }, HOLDERS_MS);
+
+  async function ask() {
+    const fresh = await look();
+    if (!fresh) return false;
     const now = fresh.getElementById("live");
     Object.assign(page.dataset, now.dataset);
     headers["X-XSRFToken"] = now.dataset.xsrf;
