@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -339,3 +341,39 @@ async def test_a_damaged_store_stops_the_service_and_is_kept(
     assert "Traceback" not in text
     assert service.store.read_bytes() == content
     assert SECRET not in text
+
+
+@pytest.fixture
+def own_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return the folder of the store, on a small file system of its own."""
+    disk = tmp_path / "data" / "controller"
+    disk.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False).returncode != 0:
+        pytest.skip("only root may mount a small file system")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def remount(disk: Path, mode: str) -> None:
+    """Let the disk be written, or read only."""
+    subprocess.run(["mount", "-o", f"remount,{mode}", str(disk)], check=True)
+
+
+async def test_a_store_that_may_not_be_written_stops_the_service_and_is_kept(
+    tmp_path: Path, own_disk: Path
+) -> None:
+    """Not called damaged: it starts as it was as soon as it may be written again."""
+    async with a_service(tmp_path) as service:
+        await service.enrol("box", "alice")
+        await service.stop()
+        remount(own_disk, "ro")
+        assert await ended(service.spawn()) == 3
+        remount(own_disk, "rw")
+        text = service.log.read_text()
+        assert f"{service.store}" in text
+        assert "not damaged" in text
+        assert "Traceback" not in text
+        await service.start()
+        (machine,) = (await service.json("internal/machines"))["machines"]
+        assert machine["name"] == "box"

@@ -6,6 +6,7 @@ import fcntl
 import os
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -74,6 +75,20 @@ _REMEDY: Final = (
     "It was left as it is. Restore it from a backup, or move it away to begin with "
     "an empty store: running notebooks then have to be stopped on their machines."
 )
+_UNWRITABLE: Final = (
+    "It is not damaged, and was left as it is: make room on its disk, and let this user "
+    "write the file and its folder; then start again."
+)
+_NOT_ITS_FAULT: Final = frozenset(
+    {
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_IOERR,
+    }
+)
+"""What the disk or the permissions say, and not the content."""
 _LOCK_POLL_SECONDS: Final = 0.05
 
 
@@ -85,9 +100,13 @@ def lock(path: Path, *, wait_seconds: float) -> int:
 
     Raises:
         StoreLockedError: another process keeps it.
+        StoreUnusableError: nothing can be written beside it.
     """
     lock_path = path.with_name(path.name + ".lock")
-    descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unwritable(path, error) from error
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
@@ -102,8 +121,10 @@ def lock(path: Path, *, wait_seconds: float) -> int:
                 f"Another controller (process {holder or 'unknown'}) writes to {path}. "
                 "Stop it first: two controllers would hand out the same machine twice."
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        with suppress(OSError):
+            # Who holds it is for people; on a full disk nobody reads it.
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         return descriptor
 
 
@@ -111,20 +132,32 @@ def connect(path: Path) -> sqlite3.Connection:
     """Return a checked connection to the store at *path*, made if there is none.
 
     Raises:
-        StoreUnusableError: it is damaged, foreign, or of a newer version.
+        StoreUnusableError: it is damaged, foreign, of a newer version, or cannot be
+            written.
     """
-    if not path.exists():
-        path.touch(mode=0o600)
-    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        if not path.exists():
+            path.touch(mode=0o600)
+        connection = sqlite3.connect(path, isolation_level=None)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise _unwritable(path, error) from error
     try:
         _prepare(connection, path)
     except sqlite3.DatabaseError as error:
         connection.close()
+        # The low byte of an extended code is the plain one.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ITS_FAULT:
+            raise _unwritable(path, error) from error
         raise StoreUnusableError(f"{path} is damaged: {error}. {_REMEDY}") from error
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _unwritable(path: Path, error: Exception) -> StoreUnusableError:
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    return StoreUnusableError(f"{path} cannot be written: {said}. {_UNWRITABLE}")
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

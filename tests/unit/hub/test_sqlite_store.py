@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,82 @@ def test_a_damaged_store_is_refused_and_left_as_it_is(
         assert path.read_bytes() == before
     with pytest.raises(StoreUnusableError):
         SqliteStore.open(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("SQLITE_READONLY", "attempt to write a readonly database"),
+        ("SQLITE_FULL", "database or disk is full"),
+        ("SQLITE_IOERR_WRITE", "disk I/O error"),
+        ("SQLITE_CANTOPEN", "unable to open database file"),
+    ],
+)
+def test_a_store_that_cannot_be_written_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+) -> None:
+    """Nobody is told to move a whole store away because its disk is full."""
+    path = tmp_path / "store.sqlite"
+
+    def refuse(connection: sqlite3.Connection, path: Path) -> None:
+        error = sqlite3.OperationalError(said)
+        error.sqlite_errorcode = getattr(sqlite3, code)
+        raise error
+
+    monkeypatch.setattr(store_file, "_prepare", refuse)
+    with pytest.raises(StoreUnusableError) as caught:
+        SqliteStore.open(path)
+    text = str(caught.value)
+    assert f"{path} cannot be written: {said}" in text
+    assert "not damaged" in text
+    assert "move it away" not in text
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False).returncode != 0:
+        pytest.skip("only root may mount a small file system")
+    yield mount
+    subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_a_disk_that_is_full_or_read_only_at_the_start_is_said_to_be(
+    tiny_disk: Path,
+) -> None:
+    """And the store is whole once there is room, and may be written."""
+    path = tiny_disk / "store.sqlite"
+    store = SqliteStore.open(path)
+    store.commit(Change(workloads={"w1": a_record()}))
+    store.close()
+    filler = tiny_disk / "filler"
+    with suppress(OSError), filler.open("wb") as out:
+        while True:
+            out.write(bytes(4096))
+            out.flush()
+    with suppress(StoreUnusableError, StoreWriteError):
+        store = SqliteStore.open(path)
+        try:
+            many = {f"m{n}": a_record(f"m{n}", server_id=n + 10) for n in range(500)}
+            with pytest.raises(StoreWriteError, match="Nothing was changed"):
+                store.commit(Change(workloads=many))
+        finally:
+            store.close()
+    filler.unlink()
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+    with pytest.raises(StoreUnusableError, match="cannot be written") as caught:
+        SqliteStore.open(path)
+    assert "not damaged" in str(caught.value)
+    subprocess.run(["mount", "-o", "remount,rw", str(tiny_disk)], check=True)
+    store = SqliteStore.open(path)
+    try:
+        assert [record.id for record in store.load().workloads] == ["w1"]
+        store.commit(Change(workloads={"w2": a_record("w2", server_id=2)}))
+    finally:
+        store.close()
 
 
 def test_another_programs_database_is_never_touched(tmp_path: Path) -> None:
