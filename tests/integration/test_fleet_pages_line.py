@@ -170,10 +170,11 @@ async def test_a_page_names_who_holds_what_is_waited_for_unless_that_is_hidden(
     held = await AttendedStart(service, an_ask(class_name="whole")).open()
     assert (await held.ended()).kind is OutcomeKind.READY
 
-    async def told(server: int) -> list[str]:
+    async def told(server: int, *, is_new: bool = True) -> list[str]:
         principal = a_principal("bob", 2)
         ask = an_ask(server, class_name="whole", principal=principal)
-        await (await AttendedStart(service, ask).open()).until("waiting")
+        if is_new:
+            await (await AttendedStart(service, ask).open()).until("waiting")
         page = f"workloads/{(await service.status(f'2-{server}'))['workload']}"
         bob = Browser(service, "bob")
         shown = [(await bob.visit(page + more))[1] for more in ("", "/why")]
@@ -190,6 +191,12 @@ async def test_a_page_names_who_holds_what_is_waited_for_unless_that_is_hidden(
     hidden = await told(2)
     assert ["alice" in text for text in hidden] == [False] * 4
     assert "held by somebody else" in hidden[0]
+    # What was told and written down while names were shown.
+    before = await told(1, is_new=False)
+    assert ["alice" in text for text in before] == [False] * 4
+    assert "held by somebody else" in before[0]
+    state = await service.json("internal/export")
+    assert '"owner": "alice"' not in json.dumps(state["timelines"])
     await agent.hang_up()
 
 

@@ -10,6 +10,7 @@ from fleet_hub.admission import Ask, Outcome, OutcomeKind, Update
 from fleet_hub.controller import asking, stopping
 from fleet_hub.controller.admitting import run_cycle
 from fleet_hub.controller.core import Core
+from fleet_hub.controller.discretion import events_of, explanation_of
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.words import headline_of, position_of
@@ -108,12 +109,12 @@ class Attendance:
                 headline = headline_of(self._core, now)
                 events = [
                     event
-                    for event in self._core.store.events(name, after=told)
+                    for event in events_of(self._core, name, after=told)
                     if event.generation == generation
                 ]
                 if not events and headline != sentence_told and told:
                     # The line moved: the last entry again, in new words.
-                    events = list(self._core.store.events(name, after=told - 1))
+                    events = list(events_of(self._core, name, after=told - 1))
                 for event in events:
                     told = max(told, event.seq)
                     yield Update(
@@ -131,7 +132,8 @@ class Attendance:
         kind = OutcomeKind.PARKED if self._parked else _OUTCOMES.get(record.state)
         if kind is None:
             return None
-        headline, why = headline_of(self._core, record), record.explanation
+        headline = headline_of(self._core, record)
+        why = explanation_of(self._core, record)
         if kind is OutcomeKind.REFUSED and why is not None:
             # One "no" in one sentence, also where the fleet came to it a moment later.
             headline = sentence(why)

@@ -10,6 +10,7 @@ from fleet_contracts.workloads import Principal
 from fleet_hub.controller import copying
 from fleet_hub.controller.admitting import run_cycle
 from fleet_hub.controller.core import Core
+from fleet_hub.controller.discretion import events_of, explanation_of
 from fleet_hub.controller.records import MachineRecord, Workload
 from fleet_hub.controller.retelling import wait_of
 from fleet_hub.controller.snapshots import snapshot
@@ -42,7 +43,7 @@ def state_of(core: Core, *, timelines: bool = False) -> FleetState:
         copying=copying.known(core),
         history=model.history.parts(),
         timelines={
-            name: core.store.events(name)
+            name: events_of(core, name)
             for name, record in sorted(model.workloads.items())
             if timelines and record.state in LIVE
         },
@@ -109,7 +110,7 @@ def _subject(core: Core, record: Workload) -> Subject:
         parked=record.parked,
         asked_at=record.asked_at,
         headline=headline_of(core, record),
-        explanation=record.explanation,
+        explanation=explanation_of(core, record),
         machine=assignment.machine if assignment else None,
         driver=assignment.runtime.driver.value if assignment else None,
         runtime=assignment.runtime.name if assignment else None,

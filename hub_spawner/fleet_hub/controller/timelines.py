@@ -16,6 +16,7 @@ from fleet_contracts.timeline import (
 )
 from fleet_hub.admission import ServerStatus
 from fleet_hub.controller.core import Core
+from fleet_hub.controller.discretion import events_of, explanation_of
 from fleet_hub.controller.opening import unopened_since
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.retelling import wait_of
@@ -40,7 +41,7 @@ def timeline_of(core: Core, record: Workload) -> Timeline:
     """
     profile = core.catalogs.current().profile_named(record.choice.profile)
     assignment, wait = record.assignment, wait_of(core, record)
-    kept = core.store.events(record.id)
+    kept = events_of(core, record.id)
     events = tuple(event for event in kept if event.generation == record.generation)
     return Timeline.model_validate(
         {
@@ -60,7 +61,9 @@ def timeline_of(core: Core, record: Workload) -> Timeline:
             "parked": record.parked,
             "headline": headline_of(core, record),
             # What is kept with it is as of the last change of its cause.
-            "explanation": record.explanation if wait is None else wait.explanation,
+            "explanation": explanation_of(core, record)
+            if wait is None
+            else wait.explanation,
             "limits": limits_of(record).model_copy(update=_times(core, record)),
             "events": _earlier(kept, record.generation) + events,
             "truncated": not events or events[0].kind is not TimelineKind.ASKED,
@@ -146,6 +149,6 @@ def status_of(core: Core, record: Workload, *, view_token: str) -> ServerStatus:
         url=record.url,
         position=position_of(core, record),
         headline=headline_of(core, record),
-        explanation=record.explanation,
+        explanation=explanation_of(core, record),
         view_token=view_token,
     )

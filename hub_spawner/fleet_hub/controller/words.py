@@ -8,6 +8,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.language import mark, say
 from fleet_contracts.sentences import headline
 from fleet_hub.controller.core import Core
+from fleet_hub.controller.discretion import explanation_of
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.retelling import wait_of
 
@@ -33,7 +34,9 @@ def headline_of(core: Core, record: Workload) -> str:
     wait = wait_of(core, record)
     return headline(
         record.state,
-        explanation=wait.explanation if wait is not None else record.explanation,
+        explanation=wait.explanation
+        if wait is not None
+        else explanation_of(core, record),
         position=wait.position if wait is not None else None,
         machine=machine,
         parked=record.parked,

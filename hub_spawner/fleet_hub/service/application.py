@@ -163,8 +163,8 @@ class FleetService(Application):
     names_visible = Bool(
         default_value=True,
         help="""
-        Whether users may read who holds what they wait for.  What a timeline has told
-        before stays in it.
+        Whether users may read who holds what they wait for, in what was told before as
+        well.
         """,
     ).tag(config=True)
 

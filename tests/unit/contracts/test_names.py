@@ -1,0 +1,48 @@
+"""An explanation without other people's names still says all the rest."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fleet_contracts.names import without_names
+from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_contracts.sentences import sentence
+
+
+NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
+BOBS = Holder(
+    workload="w1", owner="bob", title="lab", amount=2, since=NOON, ends_by=NOON
+)
+MINE = Holder(workload="w2", owner="alice", title="lab", own=True, amount=1)
+BUSY = Explanation(
+    reason=Reason.GPU_BUSY, machine="box", requested=1, free=0, holders=(BOBS, MINE)
+)
+
+
+def test_others_are_named_no_more_and_the_reader_still_is() -> None:
+    """Amounts, times and whatever else the sentence needs stay."""
+    told = without_names(BUSY)
+    assert told.holders == (
+        BOBS.model_copy(update={"owner": None, "title": None}),
+        MINE,
+    )
+    assert told.model_copy(update={"holders": BUSY.holders}) == BUSY
+    assert "bob" not in sentence(told)
+    assert "bob" in sentence(BUSY)
+
+
+def test_a_machines_owner_is_named_no_more() -> None:
+    """The one code whose subject is a person; subjects of others are no names."""
+    forbids = Explanation(reason=Reason.OWNER_FORBIDS, machine="box", subject="carol")
+    assert without_names(forbids).subject is None
+    assert "carol" not in sentence(without_names(forbids))
+    quota = Explanation(reason=Reason.QUOTA_IN_USE, subject="bio")
+    assert without_names(quota) is quota
+
+
+def test_what_names_nobody_is_left_as_it_is() -> None:
+    """It may be asked for each time that something is read."""
+    once = without_names(BUSY)
+    assert without_names(once) is once
+    forbids = Explanation(reason=Reason.OWNER_FORBIDS, machine="box")
+    assert without_names(forbids) is forbids
