@@ -7,8 +7,8 @@ from typing import Final
 from fleet_contracts.reasons import Explanation, Holder, Reason
 
 
-_ABOUT_AN_OWNER: Final = frozenset({Reason.OWNER_FORBIDS})
-"""Their subject is the name of a machine's owner."""
+_ABOUT_A_PERSON: Final = frozenset({Reason.OWNER_FORBIDS, Reason.RELEASE_WISHED})
+"""Their subject is somebody's name: a machine's owner, and who asks for something."""
 
 
 def without_names(explanation: Explanation) -> Explanation:
@@ -20,7 +20,7 @@ def without_names(explanation: Explanation) -> Explanation:
     changes: dict[str, object] = {}
     if any(_is_named(holder) for holder in explanation.holders):
         changes["holders"] = tuple(map(_unnamed, explanation.holders))
-    if explanation.reason in _ABOUT_AN_OWNER and explanation.subject is not None:
+    if explanation.reason in _ABOUT_A_PERSON and explanation.subject is not None:
         changes["subject"] = None
     return explanation.model_copy(update=changes) if changes else explanation
 

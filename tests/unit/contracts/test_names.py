@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from fleet_contracts.names import without_names
 from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.sentences import sentence
@@ -31,11 +33,13 @@ def test_others_are_named_no_more_and_the_reader_still_is() -> None:
     assert "bob" in sentence(BUSY)
 
 
-def test_a_machines_owner_is_named_no_more() -> None:
-    """The one code whose subject is a person; subjects of others are no names."""
-    forbids = Explanation(reason=Reason.OWNER_FORBIDS, machine="box", subject="carol")
-    assert without_names(forbids).subject is None
-    assert "carol" not in sentence(without_names(forbids))
+@pytest.mark.parametrize("reason", [Reason.OWNER_FORBIDS, Reason.RELEASE_WISHED])
+def test_whom_a_code_is_about_is_named_no_more(reason: Reason) -> None:
+    """A machine's owner, or who asks for something; subjects of others are no names."""
+    about = Explanation(reason=reason, machine="box", subject="carol")
+    assert "carol" in sentence(about)
+    assert without_names(about).subject is None
+    assert "carol" not in sentence(without_names(about))
     quota = Explanation(reason=Reason.QUOTA_IN_USE, subject="bio")
     assert without_names(quota) is quota
 
