@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from fleet_contracts.catalog import Catalog
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.line import RANKED_EVERY_SECONDS, Line
-from fleet_hub.scheduling.shares import Capacity, Ledger, capacity_of, settle
-from fleet_hub.scheduling.snapshot import Allocation, Usage
+from fleet_hub.scheduling.shares import Ledger, capacity_of, settle
+from fleet_hub.scheduling.snapshot import Allocation, Capacity, Ranking, Usage
 from fleet_hub.scheduling.waiter import Waiter
 
 
@@ -65,6 +65,13 @@ class FairUse:
         self._ranked_at = now
         everybody = [(item.waiting, item.request) for item in waiters]
         self._line.rank(everybody, capacity, ledger.used(now))
+
+    def restore(self, waiters: Iterable[Waiter], ranking: Ranking, now: float) -> None:
+        """Let the line stand as it did, for another minute."""
+        self._ranked_at = now
+        everybody = [(item.waiting, item.request) for item in waiters]
+        self._line.rank(everybody, ranking.capacity, ranking.used)
+        self._line.keep(ranking.shares)
 
     def _whole(self) -> Capacity:
         """Return all that the fleet has; shares are parts of it."""

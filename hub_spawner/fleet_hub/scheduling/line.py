@@ -19,13 +19,8 @@ from fleet_contracts.catalog import Catalog
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.decisions import Rule
-from fleet_hub.scheduling.shares import (
-    ENTRY_SECONDS,
-    Capacity,
-    asked_rate,
-    weight_of,
-)
-from fleet_hub.scheduling.snapshot import Waiting
+from fleet_hub.scheduling.shares import ENTRY_SECONDS, asked_rate, weight_of
+from fleet_hub.scheduling.snapshot import Capacity, Ranking, Waiting
 
 
 YIELDS_AFTER: Final = 3
@@ -59,7 +54,7 @@ class Line:
     def __init__(self, catalog: Catalog) -> None:
         """Begin empty, with nothing known of anybody's use."""
         self._catalog = catalog
-        self._capacity = Capacity(cpu_milli=0, memory_bytes=0, devices=0)
+        self._capacity = Capacity()
         self._used: dict[int, float] = {}
         self._owing: dict[tuple[int, int], float] = {}
         """What each user's waiting workloads count, by priority."""
@@ -149,6 +144,22 @@ class Line:
             self._enter(waiting, request)
             for waiting, request in sorted(everybody, key=_age)
         )
+
+    def ranking(self) -> Ranking:
+        """Return how the line stands, for whoever decides about it elsewhere."""
+        return Ranking(
+            capacity=self._capacity,
+            used=dict(self._used),
+            shares={place.workload: place.share for place in self._places},
+        )
+
+    def keep(self, shares: Mapping[str, float]) -> None:
+        """Give everybody the place that they had, and new ones the one they have."""
+        self._places = sorted(
+            place._replace(share=shares.get(place.workload, place.share))
+            for place in self._places
+        )
+        self._place_of = {place.workload: place for place in self._places}
 
     def _weight(self, principal: Principal) -> float:
         who = (principal.name, principal.groups)

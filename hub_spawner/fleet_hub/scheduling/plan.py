@@ -32,5 +32,7 @@ def planner_of(snapshot: Snapshot) -> Planner:
         planner.put_machine(machine)
     for waiting in sorted(snapshot.waiting, key=lambda item: item.workload):
         planner.ask(waiting, again=Cause.RESTARTED)
+    if snapshot.ranking is not None:
+        planner.restore_ranking(snapshot.ranking)
     planner.restore_promises()
     return planner

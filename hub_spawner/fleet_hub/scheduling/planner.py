@@ -32,7 +32,13 @@ from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.promises import Promises, broken
 from fleet_hub.scheduling.quota_watch import QuotaWatch
 from fleet_hub.scheduling.rounds import Rounds
-from fleet_hub.scheduling.snapshot import Allocation, MachineState, Usage, Waiting
+from fleet_hub.scheduling.snapshot import (
+    Allocation,
+    MachineState,
+    Ranking,
+    Usage,
+    Waiting,
+)
 from fleet_hub.scheduling.survey import never_answer
 from fleet_hub.scheduling.trouble import Context
 from fleet_hub.scheduling.turns import Turns, has_missed
@@ -240,6 +246,14 @@ class Planner:
 
     def _rank(self, now: float) -> None:
         self._fair.rank(self.waiters.values(), now)
+        self._gather()
+
+    def restore_ranking(self, ranking: Ranking) -> None:
+        """Let the line stand as it stood elsewhere.
+
+        May be called once, after the machines and the line are complete.
+        """
+        self._fair.restore(self.waiters.values(), ranking, self.now)
         self._gather()
 
     def look(self, now: float) -> None:

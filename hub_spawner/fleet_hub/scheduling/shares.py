@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from fleet_contracts.catalog import ResourceClass, Shares
 from fleet_contracts.workloads import Principal, Resources
-from fleet_hub.scheduling.snapshot import Allocation, MachineState, Usage
+from fleet_hub.scheduling.snapshot import (
+    Allocation,
+    Capacity,
+    MachineState,
+    Usage,
+)
 
 
 ENTRY_SECONDS: Final = 1800.0
 """What a start counts at least, however short it has run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
-    """All that the fleet has, known amounts only."""
-
-    cpu_milli: int
-    memory_bytes: int
-    devices: int
 
 
 def capacity_of(machines: Iterable[MachineState]) -> Capacity:

@@ -183,6 +183,27 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """All that the fleet has, known amounts only."""
+
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    devices: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """How the line stands: places are worked out once a minute, and not at each look."""
+
+    capacity: Capacity = field(default_factory=Capacity)
+    """What the fleet had by then: shares are parts of it."""
+    used: Mapping[int, float] = field(default_factory=dict)
+    """What each user had used by then, and has started since; by the Hub's user id."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """The share that each workload's place was worked out with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The fleet, the line and the rules, at *now*."""
 
@@ -192,6 +213,8 @@ class Snapshot:
     waiting: tuple[Waiting, ...] = ()
     usage: Mapping[int, Usage] = field(default_factory=dict)
     """By the Hub's user id."""
+    ranking: Ranking | None = None
+    """How the line stood; None: it is ranked anew."""
     recovering: bool = False
     """The controller has just started: silent machines may still report."""
     names_visible: bool = True

@@ -13,7 +13,7 @@ from fleet_controller import Fleet, a_catalog
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
 from fleet_hub.cli import parser
-from fleet_hub.controller import asking, exporting
+from fleet_hub.controller import asking, exporting, stopping
 from fleet_hub.controller.timelines import timeline_of
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.explaining.answers import UnknownSubjectError, answer, line
@@ -203,6 +203,22 @@ def test_a_later_version_of_the_state_is_not_guessed_at() -> None:
     for parts in (document, {"new": 1}):
         with pytest.raises(StateError, match="state/v2', and only"):
             load(json.dumps({**parts, "schema": "jupyterhub-fleet/state/v2"}))
+
+
+def test_a_replayed_line_stands_as_it_stood_when_it_was_exported() -> None:
+    """Whoever left it made nobody's place another one yet; nor does the export."""
+    fleet = Fleet()
+    fleet.machine(cores=4)
+    asks = [fleet.ask(server, class_name="whole") for server in range(1, 6)]
+    stopping.leave(fleet.core, fleet.get(asks[1]))
+    fleet.machine("second", cores=2)
+    told = line(exporting.view_of(fleet.core)).waiting
+    assert len(told) == 3
+    assert line(replayed(fleet)).waiting == told
+    asked = {"profile": "jupyter", "class": "whole", "user": "alice"}
+    question = Question.model_validate(asked)
+    live = answer(exporting.view_of(fleet.core), question)
+    assert answer(replayed(fleet), question) == live
 
 
 def test_a_mark_of_byte_order_before_the_state_is_nothing() -> None:
