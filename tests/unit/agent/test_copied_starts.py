@@ -34,7 +34,10 @@ from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import CopyOrder, DriverName, RefSource
 
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.usefixtures("first_facts_in_time"),
+]
 
 ENDS = (AgentEvent.SERVING, AgentEvent.FAILED, AgentEvent.ENDED)
 

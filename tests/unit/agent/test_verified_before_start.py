@@ -23,7 +23,10 @@ from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import DriverName, RefSource
 
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.usefixtures("first_facts_in_time"),
+]
 
 PACKAGES = json.dumps({"found": True, "metadata": ["torch-2.5.1.dist-info"]})
 

@@ -233,6 +233,14 @@ ITS_READER = {
     "Your machines of the fleet",
     "Your servers on the fleet",
     "Your use of the fleet",
+    (
+        "You may see all of the fleet, and act on what is yours alone. Ask an admin of the "
+        "fleet to do this"
+    ),
+    (
+        "If you were given that right just now, log out of JupyterHub and in again: it "
+        "comes with the next log-in."
+    ),
 }
 """Texts that mean whoever reads them, and not the owner of a server."""
 FRONT_END_ALONE = ("server_ext/src/incidents.ts", "server_ext/src/standing.ts")
