@@ -276,7 +276,9 @@ class Agent:
             if facts.get(name) is not True:
                 known = facts.get(name) is False
                 raise DriverError(
-                    Reason.CAPABILITY_MISSING if known else Reason.CAPABILITIES_UNKNOWN,
+                    Reason.ACCELERATOR_NOT_USED
+                    if known
+                    else Reason.CAPABILITIES_UNKNOWN,
                     f"{name} of the environment is {facts.get(name)}",
                     subject=name,
                 )

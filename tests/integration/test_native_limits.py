@@ -12,8 +12,10 @@ import pytest_asyncio
 from fake_hub import FakeHub
 from native_machine import TOKEN, a_notebook, last_handle, native_settings
 from notebook_client import Kernel, NotebookServer
+from pretended_gpu import a_cuda
 
 from fleet_agent.drivers.base import DriverError, Handle, Job
+from fleet_agent.drivers.common import reaching
 from fleet_agent.drivers.native import driver as driver_module
 from fleet_agent.drivers.native.accelerators import nvidia_mounts
 from fleet_agent.drivers.native.driver import NativeDriver
@@ -161,6 +163,7 @@ async def test_a_gpu_class_sees_the_device_files_of_its_own_gpus_alone(
     monkeypatch.setattr(
         driver_module, "nvidia_mounts", lambda uuids: nvidia_mounts(uuids, told, files)
     )
+    monkeypatch.setattr(reaching, "_SCRIPT", a_cuda() + reaching._SCRIPT)
     job = machine.job(Resources(devices=("GPU-bb",)))
     await machine.driver.prepare(job, lambda progress: None)
     handle = await last_handle(machine.driver, job)

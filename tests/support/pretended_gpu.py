@@ -110,3 +110,29 @@ def ones(count, device):
     raise RuntimeError("no such device")
 """
 """A torch that denies what is there."""
+
+
+def a_cuda(*, status: int = 0, count: int = 1, version: str = "libcuda.so.1") -> str:
+    """Return what gives a Python process an NVIDIA driver's library, before its script.
+
+    It knows *count* GPUs, or says *status* when it is woken up.
+    """
+    return f"""
+import ctypes
+
+class _Cuda:
+    @staticmethod
+    def cuInit(flags):
+        return {status}
+    @staticmethod
+    def cuDeviceGetCount(count):
+        count._obj.value = {count}
+        return 0
+
+def _library(name, *arguments, **options):
+    if name != {version!r}:
+        raise OSError(name + ": cannot open shared object file")
+    return _Cuda
+
+ctypes.CDLL = _library
+"""

@@ -298,6 +298,7 @@ async def test_devices_without_a_gpu_runtime_are_refused_in_words(
     with pytest.raises(DriverError) as caught:
         await started(make_driver(shared_engine), job)
 
+    assert caught.value.explanation.reason is Reason.ACCELERATOR_NOT_USED
     assert "cannot hand out its GPUs" in (caught.value.explanation.detail or "")
 
 

@@ -31,6 +31,13 @@ SECRET = "token=6f1c"
             "Hub",
         ),
         (2, "Bad config encountered", Memory.ENOUGH, Reason.SERVER_EXITED, ".jupyter"),
+        (
+            71,
+            "fleet: the GPU cannot be reached: cuInit says 100 of 1 asked for",
+            Memory.ENOUGH,
+            Reason.ACCELERATOR_NOT_USED,
+            "fewer GPUs than were asked for",
+        ),
         (1, "bwrap: Can't", Memory.ENOUGH, Reason.START_FAILED, "sandbox"),
         # An old complaint of a server that was then ended says nothing.
         (

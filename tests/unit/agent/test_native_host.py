@@ -118,7 +118,7 @@ def test_nothing_starts_without_its_gpu_before_the_gpu_driver_is_there(
     """The kernel is asked at each start, whatever a probe or an earlier agent saw."""
     with pytest.raises(DriverError) as refused:
         nvidia_mounts(["GPU-aa"], tmp_path / "not-loaded-yet", tmp_path)
-    assert refused.value.explanation.reason is Reason.START_FAILED
+    assert refused.value.explanation.reason is Reason.DEVICE_LOST
 
 
 def test_a_server_gets_a_socket_that_nobody_can_take_any_more() -> None:

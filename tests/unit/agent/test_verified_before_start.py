@@ -95,7 +95,7 @@ ENDS = (AgentEvent.SERVING, AgentEvent.FAILED, AgentEvent.REJECTED)
 
 @pytest.mark.parametrize(
     ("ok", "reason"),
-    [(False, Reason.CAPABILITY_MISSING), (None, Reason.CAPABILITIES_UNKNOWN)],
+    [(False, Reason.ACCELERATOR_NOT_USED), (None, Reason.CAPABILITIES_UNKNOWN)],
 )
 async def test_a_torch_that_cannot_is_found_before_the_start(
     tmp_path: Path, ok: bool | None, reason: Reason

@@ -32,12 +32,14 @@ from fleet_agent.drivers.base import (
 )
 from fleet_agent.drivers.common.accounts import OutOfUidsError
 from fleet_agent.drivers.common.listening import answered, at_address
+from fleet_agent.drivers.common.reaching import check_of
 from fleet_agent.drivers.common.threads import to_its_end
 from fleet_agent.drivers.common.variables import server_prefix
 from fleet_agent.drivers.docker import explain, planning
 from fleet_agent.drivers.docker.containers import Containers, is_running
 from fleet_agent.drivers.docker.engine import Client, Engine
 from fleet_agent.drivers.docker.errors import (
+    EndedEarlyError,
     EngineAwayError,
     EngineError,
     InTheWayError,
@@ -50,6 +52,7 @@ from fleet_agent.drivers.docker.packet_filter import PacketFilterError
 from fleet_agent.drivers.docker.places import Places
 from fleet_agent.drivers.docker.planning import Image, Offer, Place
 from fleet_agent.drivers.docker.pulling import Images
+from fleet_agent.drivers.docker.reaching import insist
 from fleet_agent.drivers.docker.records import Record
 from fleet_agent.drivers.docker.settings import DockerSettings
 from fleet_agent.drivers.docker.tidying import Tidying
@@ -67,10 +70,6 @@ _NAMES = 4
 """How many names are tried for a container before the engine counts as at fault."""
 
 _log = structlog.get_logger(__name__)
-
-
-class _EndedEarlyError(Exception):
-    """The container ended before its server answered."""
 
 
 class DockerDriver(Driver):
@@ -253,10 +252,13 @@ class DockerDriver(Driver):
         addresses, prefix = self._settings.addresses, server_prefix(job.spec)
         container = str(record.container)
         await self._engine.ask(lambda client: client.start(container))
+        check = check_of(job.spec.resources)
+        if check:
+            await insist(self._engine, self._containers, container, check)
         answer = await self._containers.look(container)
         port = planning.published_port(answer or {})
         if port is None:
-            raise _EndedEarlyError
+            raise EndedEarlyError
         answer_task = asyncio.ensure_future(answered(addresses, port, prefix))
         end_task = asyncio.ensure_future(self._containers.until_gone(record, container))
         try:
@@ -264,7 +266,7 @@ class DockerDriver(Driver):
                 [answer_task, end_task], return_when=asyncio.FIRST_COMPLETED
             )
             if not answer_task.done():
-                raise _EndedEarlyError
+                raise EndedEarlyError
             await answer_task
         finally:
             for task in (answer_task, end_task):
@@ -286,7 +288,7 @@ class DockerDriver(Driver):
                 detail="The notebook server did not answer in time, so it was ended. "
                 "Starting it again may help; the files are kept.",
             ) from error
-        except _EndedEarlyError as error:
+        except EndedEarlyError as error:
             condition = await self._containers.ended(record)
             log = await self._log_tail(record)
             raise explain.early_end(condition, log) from error

@@ -5,6 +5,8 @@ EngineError             its text is the engine's own: for operators, never for u
 ├── NotThereError       what was asked for does not exist
 ├── InTheWayError       something that exists forbids it
 └── RefusedError        the engine did not do it
+
+EndedEarlyError         a container ended before its server answered
 """
 
 from __future__ import annotations
@@ -28,3 +30,7 @@ class InTheWayError(EngineError):
 
 class RefusedError(EngineError):
     """The engine was asked, and said no."""
+
+
+class EndedEarlyError(Exception):
+    """The container ended before its server answered."""

@@ -99,7 +99,7 @@ _STARTS: tuple[_Meaning, ...] = (
     ),
     (
         ("could not select device driver", "nvidia-container", "unknown device"),
-        Reason.START_FAILED,
+        Reason.ACCELERATOR_NOT_USED,
         "The container engine on this machine cannot hand out its GPUs. " + _OWNER,
     ),
     (

@@ -32,7 +32,7 @@ def nvidia_mounts(
     missing = [uuid for uuid in uuids if uuid not in minors]
     if missing:
         raise DriverError(
-            Reason.START_FAILED,
+            Reason.DEVICE_LOST,
             f"no such GPU: {', '.join(missing)}",
             detail="A GPU that was promised is not there any more. "
             "The machine may have lost it, or its GPU driver was replaced.",

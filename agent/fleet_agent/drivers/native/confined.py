@@ -31,6 +31,8 @@ class Launch:
     environment: Mapping[str, str]
     arguments: Sequence[str]
     listener: socket.socket
+    check: Sequence[str] = ()
+    """What its Python has to run with success before; empty: nothing."""
 
 
 class OutlivingProcess(subprocess.Popen[bytes]):
@@ -119,6 +121,7 @@ class Confined:
             {
                 "environment": dict(launch.environment),
                 "arguments": list(launch.arguments),
+                "check": list(launch.check),
             }
         ).encode()
         header = len(body).to_bytes(HEADER_BYTES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from fleet_agent.drivers.common import server_logs
+from fleet_agent.drivers.common.reaching import DETAIL, UNREACHED
 from fleet_contracts.reasons import Explanation, Reason
 
 
@@ -14,6 +15,7 @@ _KNOWN: tuple[server_logs.Words, ...] = (
         Reason.START_FAILED,
         "The sandbox for the notebook could not be set up on this machine.",
     ),
+    (UNREACHED, Reason.ACCELERATOR_NOT_USED, DETAIL),
 )
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from fleet_agent.drivers.base import Condition, DriverError
 from fleet_agent.drivers.common.listening import Addresses, answered, at_address, listen
+from fleet_agent.drivers.common.reaching import check_of
 from fleet_agent.drivers.common.variables import server_prefix
 from fleet_agent.drivers.native.confined import Confined, ConfinedEndedError, Launch
 from fleet_agent.drivers.native.planning import launch_environment
@@ -45,6 +46,7 @@ async def serve(
                 environment=launch_environment(spec, extra, addresses, port),
                 arguments=spec.arguments,
                 listener=listener,
+                check=check_of(spec.resources),
             )
         )
     # From here only the server holds the socket: if it dies, nobody answers.

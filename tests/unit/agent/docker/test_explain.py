@@ -96,7 +96,7 @@ def test_a_failed_pull_is_told_without_its_image(
         ),
         (
             'could not select device driver "nvidia" with capabilities: [[gpu]]',
-            Reason.START_FAILED,
+            Reason.ACCELERATOR_NOT_USED,
             "cannot hand out its GPUs",
         ),
         ("mkdir /x: no space left on device", Reason.DISK_FULL, "disk is full"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fleet_agent.drivers.native.inside import landlock
+from fleet_agent.drivers.native.inside import landlock, reaching
 from fleet_agent.drivers.native.inside.channel import Channel
 
 
@@ -28,4 +28,6 @@ def main() -> None:
     launch = channel.receive()
     if launch is None:
         sys.exit("the agent went away before it said what to launch")
+    if launch.check:
+        reaching.insist(launch.check, launch.environment)
     server.become(launch.environment, launch.arguments, launch.listener)

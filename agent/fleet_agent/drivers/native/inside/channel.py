@@ -25,6 +25,7 @@ class Launch:
     environment: dict[str, str]
     arguments: list[str]
     listener: socket.socket
+    check: list[str]
 
 
 class Channel:
@@ -50,6 +51,7 @@ class Channel:
             environment=message["environment"],
             arguments=message["arguments"],
             listener=socket.socket(fileno=descriptors[0]),
+            check=message["check"],
         )
 
     def _read(self, size: int) -> bytes:
