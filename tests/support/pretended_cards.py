@@ -48,11 +48,11 @@ class PretendedCards:
 
 
 def _row(number: int, used: int) -> str:
-    total = 81_920
-    busy = 97 if used else 0
+    total, busy = 81_920, 97 if used else 0
+    taken = used or 4
     return (
         f"{number}, {uuid_of(number)}, 00000000:{number + 1:02}:00.0, 550.54.15, "
-        f"{total}, 8.0, Disabled, {used + 4}, {total - used - 4}, {busy}, "
+        f"{total}, 8.0, Disabled, {taken}, {total - taken}, {busy}, "
         "NVIDIA A100-SXM4-80GB\n"
     )
 
