@@ -74,6 +74,8 @@ class Kind:
     holds: int
     cpu_milli: int
     held_gib: int
+    foreign_gib: tuple[int, ...]
+    """What others use of its devices, the last one first."""
 
     def machine(self, name: str, **fields: Any) -> MachineState:
         """Return one of them."""
@@ -94,7 +96,9 @@ class Kind:
             )
             for number in range(self.holds)
         )
-        return a_machine(name, devices=devices, held=held, **fields)
+        used = zip(reversed(devices), self.foreign_gib, strict=False)
+        foreign = tuple((str(one.uuid), gib * GIB) for one, gib in used if gib)
+        return a_machine(name, devices=devices, held=held, foreign=foreign, **fields)
 
 
 FIELDS = st.fixed_dictionaries(
@@ -121,6 +125,7 @@ KINDS = st.builds(
     st.integers(0, 2),
     st.sampled_from([500, 3500, 4000]),
     st.sampled_from([0, 30]),
+    st.sampled_from([(), (), (3,), (0, 3), (3, 9), (9, 9)]),
 )
 
 
