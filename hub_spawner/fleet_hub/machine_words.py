@@ -200,11 +200,18 @@ def busy_line(device: DeviceUsage) -> str:
     """Return how busy a device was."""
     name = device.uuid or say("device {number}", number=word(device.index))
     free, busy = device.memory_free_mib, device.utilisation_percent
-    return say(
+    text = say(
         "{device}: memory free {free}, utilisation {busy}",
         device=f"{device.accelerator.value} {plain(name)}",
         free=unknown() if free is None else f"{free} MiB",
         busy=unknown() if busy is None else f"{busy} %",
+    )
+    if not device.foreign_mib:
+        return text
+    return say(
+        "{use}; programs outside the fleet use {used}, so it is given to nobody",
+        use=text,
+        used=f"{device.foreign_mib} MiB",
     )
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from fleet_builders import NOON, a_principal
 from fleet_controller import Fleet
-from rich_machine import GPU, a_rich_picture
+from rich_machine import GPU, a_rich_picture, a_usage
 
 from fleet_contracts.capabilities import (
     AcceleratorDevice,
@@ -137,6 +137,26 @@ def test_observations_have_their_time() -> None:
     assert part.lines[0] == "memory free 48.0 GiB"
     assert f"cuda {GPU}: memory free 559 MiB, utilisation 97 %" in part.lines
     assert part.facts[0].age == "3 min 0 s ago"
+
+
+def test_a_gpu_that_programs_outside_the_fleet_use_is_shown_as_such() -> None:
+    """With how much they take, and what follows; nothing is added for the others."""
+    usage = a_usage(NOON)
+    [device] = usage.devices
+    for foreign, more in (
+        (
+            24_576,
+            "; programs outside the fleet use 24576 MiB, so it is given to nobody",
+        ),
+        (0, ""),
+        (None, ""),
+    ):
+        seen = device.model_copy(update={"foreign_mib": foreign})
+        told = usage.model_copy(update={"devices": (seen,)})
+        part = usage_of(a_rich_picture(NOON).model_copy(update={"usage": told}), LATER)
+        assert part is not None
+        line = f"cuda {GPU}: memory free 559 MiB, utilisation 97 %{more}"
+        assert line in part.lines
 
 
 def test_a_machines_words_stay_words() -> None:
