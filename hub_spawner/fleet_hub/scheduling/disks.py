@@ -35,9 +35,8 @@ def by_disk(
     enough, short, small, unknown = found
     for name in names:
         entry = entries[name]
-        capacity = entry.capacity[DISK]
-        if capacity < disk_bytes:
-            is_known = capacity or entry.machine.facts.disk_free_bytes is not None
+        if entry.capacity[DISK] < disk_bytes:
+            is_known = entry.machine.facts.disk_free_bytes is not None
             (small if is_known else unknown).append(name)
         elif entry.free[DISK] < disk_bytes:
             short.append(name)
