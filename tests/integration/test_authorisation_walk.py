@@ -200,6 +200,9 @@ TABLE: list[tuple[str, str, dict[str, int]]] = [
     ("POST", "api/workloads/RUNNING/move", persons(409, **ADMINS)),
     ("POST", "internal/workloads/WAITING/move", only("spawner")),
     ("POST", "internal/workloads/RUNNING/move", only("spawner", 409)),
+    # Nobody holds anything by that name, which those who may are told.
+    ("POST", "workloads/WAITING/ask", persons(409, **DEED_IN_LINE)),
+    ("POST", "api/workloads/WAITING/ask", persons(409, **DEED_IN_LINE)),
     ("POST", "workloads/WAITING/leave", persons(303, **DEED_IN_LINE)),
     ("POST", "api/workloads/NEXT/leave", persons(**DEED_IN_LINE)),
 ]
@@ -221,6 +224,8 @@ BODIES: dict[str, Any] = {
     "api/workloads/RUNNING/move": {"place": "first"},
     "internal/workloads/WAITING/move": {"place": "usual", "by": "ops"},
     "internal/workloads/RUNNING/move": {"place": "usual"},
+    "workloads/WAITING/ask": b"holder=nobody",
+    "api/workloads/WAITING/ask": {"holder": "nobody"},
     "workloads/WAITING/move": b"place=first&why=a+course",
     "workloads/RUNNING/move": b"place=first",
     "machines/spare/audience": b"choice=member",
