@@ -131,7 +131,7 @@ class AgentSettings(HasTraits):
         succeed.""",
     ).tag(config=True)
     labels = Dict(
-        help="""Words about this machine that classes may ask for, such as
+        help="""Words about this machine for people to read, such as
         {"room": "b12"}.  They cannot claim hardware and decide no trust.""",
     ).tag(config=True)
     standby = Bool(

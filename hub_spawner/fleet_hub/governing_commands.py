@@ -64,9 +64,9 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     label = commands.add_parser(
         "label",
         help="say which labels a machine has, for classes to ask for",
-        description="Say which labels a machine has, for classes to ask for. They come "
-        "before those of its own configuration. A label of this kind that is not named "
-        "is taken away.",
+        description="Say which labels a machine has, for classes to ask for. What its "
+        "own configuration says is shown, and asked for by nobody. A label that is not "
+        "named is taken away.",
     )
     label.add_argument("name", help="the machine")
     label.add_argument(

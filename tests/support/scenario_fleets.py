@@ -13,8 +13,13 @@ from fleet_contracts.allocations import State
 from fleet_contracts.catalog import Catalog, ResourceClass
 from fleet_contracts.reasons import Explanation, ReasonKind
 from fleet_contracts.sentences import sentence
+from fleet_hub.controller.audit_entry import Actor, ActorRole
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.settings import Settings
+from fleet_hub.service.deeds import DEEDS
+
+
+ROOT = Actor(name="root", role=ActorRole.ADMIN)
 
 
 def the_catalog(*classes: ResourceClass, **changes: Any) -> Catalog:
@@ -33,7 +38,12 @@ def a_fleet(
     """Return machines of these pictures, and a catalog with this one class."""
     fleet = Fleet(catalog=the_catalog(asked, **changes))
     for name, picture in machines.items():
-        fleet.machine(name, capabilities=a_picture(**picture))
+        given = dict(picture)
+        labels = given.pop("labels", {})
+        fleet.machine(name, capabilities=a_picture(**given))
+        written = ",".join(f"{label}={value}" for label, value in labels.items())
+        DEEDS["label"].run(fleet.core, ROOT, name, written)
+    fleet.cycle()
     return fleet
 
 

@@ -99,7 +99,7 @@ def set_members(
 def set_labels(
     core: Core, actor: Actor, machine: str, labels: Mapping[str, str]
 ) -> None:
-    """Let *machine* have these labels on its record, before what it says of itself."""
+    """Let *machine* have these labels, for which classes may ask."""
     with core.transaction() as tx:
         record = core.model.machines[machine]
         tx.change.machines[machine] = replace(record, labels=dict(labels))

@@ -73,7 +73,7 @@ def machine_state(
         address_fault=_address_fault(record),
         draining_by=record.draining_by,
         facts=presence.facts,
-        labels={**presence.facts.labels, **record.labels},
+        labels=record.labels,
         sharing=Sharing(
             admin_allows=record.admin_allows,
             owner_allows=record.owner_allows,

@@ -107,9 +107,7 @@ class MachineState:
     facts: PlacementFacts = _NOTHING_SAID
     """What it says of itself; the default is "nothing yet", which fits nothing."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What its record says of it, and where that says nothing, its configuration.
-
-    Classes ask for them; whom a machine serves they never decide."""
+    """From the record, never from the agent: an admin gives them."""
     sharing: Sharing = Sharing()
     held: tuple[Allocation, ...] = ()
     in_use: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fleet_pictures import some_gpus
+from fleet_pictures import a_picture, some_gpus
 from scenario_fleets import a_fleet, ask, by_machine, refusal
 from scheduling_builders import (
     a_class,
@@ -28,7 +28,7 @@ ROOT = Actor(name="root", role=ActorRole.ADMIN)
 def test_each_of_nine_machines_says_what_was_asked_of_it_and_what_it_has() -> None:
     """Three kinds of machines, one label: the ninth says as much as the first.
 
-    A machine's own configuration and an admin's word both count; the latter wins.
+    Labels are an admin's word; what a machine says of itself is asked for by nobody.
     """
     roles = ("db", "web", "ci")
     machines = {
@@ -44,6 +44,9 @@ def test_each_of_nine_machines_says_what_was_asked_of_it_and_what_it_has() -> No
         )
         for number in range(9)
     }
+    claims = a_picture(labels={"role": "train"})
+    fleet.machine("liar", capabilities=claims)
+    assert by_machine(fleet)["liar"].endswith("role=train (it has no such label).")
     text = in_a_terminal(what_if(fleet, "alice"))
     assert all(f"box-{number}" in text for number in range(9))
     DEEDS["label"].run(fleet.core, ROOT, "box-8", "role=train, room = b12")
