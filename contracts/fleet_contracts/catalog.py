@@ -76,6 +76,8 @@ class ResourceClass(Contract):
     disk_bytes: Bytes = 0
     limit_seconds: Seconds | None = None
     """How long a workload may run once it is ready; None: no limit."""
+    idle_limit_seconds: Seconds | None = None
+    """How long one may compute nothing before it is ended; None: as long as it likes."""
     lease_seconds: Seconds | None = None
     """How long it may run while its machine is cut off; None: as long as it likes."""
     labels: dict[str, str] = Field(default_factory=dict)
@@ -152,6 +154,8 @@ class Profile(Contract):
     deadlines: Deadlines = Deadlines()
     limit_seconds: Seconds | None = None
     """The profile's own time limit; the shorter of this and the class's counts."""
+    idle_limit_seconds: Seconds | None = None
+    """How long it may compute nothing; the shorter of this and the class's counts."""
     priority: int = 0
 
 
@@ -238,12 +242,13 @@ class Catalog(Contract):
 
     def limit_seconds(self, profile: Profile, chosen: ResourceClass) -> float | None:
         """Return how long a workload may run; None: as long as it likes."""
-        limits = [
-            limit
-            for limit in (profile.limit_seconds, chosen.limit_seconds)
-            if limit is not None
-        ]
-        return min(limits, default=None)
+        return _shorter(profile.limit_seconds, chosen.limit_seconds)
+
+    def idle_limit_seconds(
+        self, profile: Profile, chosen: ResourceClass
+    ) -> float | None:
+        """Return how long one may compute nothing; None: as long as it likes."""
+        return _shorter(profile.idle_limit_seconds, chosen.idle_limit_seconds)
 
     def limited_by(self, profile: Profile, chosen: ResourceClass) -> str | None:
         """Return which entry says so: of two limits the shorter one; None: there is none."""
@@ -252,6 +257,10 @@ class Catalog(Contract):
             return None
         is_class = limit == chosen.limit_seconds
         return f"class {chosen.name}" if is_class else f"profile {profile.name}"
+
+
+def _shorter(*limits: float | None) -> float | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def public_view(catalog: Catalog) -> dict[str, Any]:
@@ -270,7 +279,7 @@ def public_view(catalog: Catalog) -> dict[str, Any]:
                 "kind": profile.kind.value,
                 "requirements": profile.requirements.model_dump(mode="json"),
                 "classes": [
-                    _public_class(chosen, catalog.limit_seconds(profile, chosen))
+                    _public_class(catalog, profile, chosen)
                     for chosen in catalog.classes_of(profile)
                 ],
             }
@@ -279,7 +288,10 @@ def public_view(catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def _public_class(chosen: ResourceClass, limit_seconds: float | None) -> dict[str, Any]:
+def _public_class(
+    catalog: Catalog, profile: Profile, chosen: ResourceClass
+) -> dict[str, Any]:
     view = chosen.model_dump(mode="json", exclude={"labels"})
-    view["limit_seconds"] = limit_seconds
+    view["limit_seconds"] = catalog.limit_seconds(profile, chosen)
+    view["idle_limit_seconds"] = catalog.idle_limit_seconds(profile, chosen)
     return view

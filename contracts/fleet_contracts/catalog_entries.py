@@ -127,6 +127,7 @@ class ClassEntry(Contract):
     memory: ByteAmount
     disk: ByteAmount = 0
     limit: Duration | None = None
+    idle_limit: Duration | None = None
     lease: Duration | None = None
     labels: dict[Text, Text] = Field(default_factory=dict)
 
@@ -146,6 +147,7 @@ class ClassEntry(Contract):
             memory_bytes=self.memory,
             disk_bytes=self.disk,
             limit_seconds=self.limit,
+            idle_limit_seconds=self.idle_limit,
             lease_seconds=self.lease,
             labels=self.labels,
         )
@@ -209,6 +211,7 @@ class ProfileEntry(Contract):
     """None: everybody."""
     deadlines: DeadlinesEntry = DeadlinesEntry()
     limit: Duration | None = None
+    idle_limit: Duration | None = None
     priority: Priority = 0
 
     def build(self) -> Profile:
@@ -233,6 +236,7 @@ class ProfileEntry(Contract):
                 stop_seconds=self.deadlines.stop,
             ),
             limit_seconds=self.limit,
+            idle_limit_seconds=self.idle_limit,
             priority=self.priority,
         )
 

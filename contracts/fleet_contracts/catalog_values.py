@@ -14,6 +14,8 @@ from fleet_contracts.workloads import Accelerator
 
 SHORTEST_LEASE: Final = 60
 """Seconds: any shorter, and a restart of the Hub would end notebooks."""
+SHORTEST_IDLE_LIMIT: Final = 60
+"""Seconds: a load is an average of the last minute."""
 _VERSION: Final = re.compile(r"[0-9]+(\.[0-9]+)*([a-z+-][0-9A-Za-z.+-]*)?")
 _CAPABILITIES: Final = frozenset({"torch.cuda", "torch.mps"})
 _FAMILIES: Final = ("sandbox.", "container.", "launcher.", "distributed.")
@@ -25,6 +27,8 @@ def classes_make_sense(draft: Draft) -> None:
     for item in draft.classes:
         chosen, place = item.model, item.place
         _hold_something(chosen, place)
+        _leave_time_to_rest(chosen, place)
+        _can_be_seen_to_rest(chosen, place)
         if chosen.accelerator is Accelerator.CPU:
             for key, value in (
                 ("devices", chosen.devices),
@@ -78,6 +82,27 @@ def _hold_something(chosen: ResourceClass, place: Place) -> None:
             "limit",
             f"class {chosen.name!r} ends what has just become ready",
             "Write a longer limit, or remove the key for none.",
+        )
+
+
+def _leave_time_to_rest(model: ResourceClass | Profile, place: Place) -> None:
+    seconds = model.idle_limit_seconds
+    if seconds is not None and seconds < SHORTEST_IDLE_LIMIT:
+        place.blame(
+            "idle_limit",
+            f"{model.name!r} ends who only reads what was computed",
+            f"Write at least {SHORTEST_IDLE_LIMIT} seconds, or remove the key for none.",
+        )
+
+
+def _can_be_seen_to_rest(chosen: ResourceClass, place: Place) -> None:
+    unseen = {Accelerator.MPS, Accelerator.ROCM}
+    if chosen.idle_limit_seconds is not None and chosen.accelerator in unseen:
+        place.blame(
+            "idle_limit",
+            f"nobody can see whether the {chosen.accelerator.value} devices of class "
+            f"{chosen.name!r} compute, so it would end nothing",
+            "Write limit instead.",
         )
 
 
@@ -135,6 +160,7 @@ def requirements_can_be_met(draft: Draft) -> None:
                 f"Write one of {', '.join(map(str, CUDA_DRIVERS))}.",
             )
         _leave_time(item.model, place)
+        _leave_time_to_rest(item.model, place)
 
 
 def _leave_time(profile: Profile, place: Place) -> None:

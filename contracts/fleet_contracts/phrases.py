@@ -392,7 +392,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
         "Start again; your files are kept.",
     ),
     Reason.IDLE_LIMIT: (
-        "nothing was computed for as long as its class allows[: {requested}]",
+        "nothing was computed for as long as is allowed[: {requested}]",
         "Start again; your files are kept.",
     ),
     Reason.IDLE_SOON: (

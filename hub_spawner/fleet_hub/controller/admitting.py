@@ -92,6 +92,7 @@ def _place(core: Core, tx: Transaction, placement: Placement) -> None:
         resources=placement.resources,
         devices_asked=placement.devices_asked,
         limit_seconds=placement.limit_seconds,
+        idle_limit_seconds=_idle_limit(core, record, placement.class_name),
         since=tx.now,
         ends_by=placement.ends_by,
         launched=attended,
@@ -131,6 +132,15 @@ def _place(core: Core, tx: Transaction, placement: Placement) -> None:
         record = tx.record(record, TimelineKind.NOTE, explanation=placement.note)
     if attended:
         lifecycle.launch(core, tx, record)
+
+
+def _idle_limit(core: Core, record: Workload, class_name: str) -> float | None:
+    catalog = core.catalogs.current()
+    profile = catalog.profile_named(record.choice.profile)
+    chosen = catalog.class_named(class_name)
+    if profile is None or chosen is None:
+        return None
+    return catalog.idle_limit_seconds(profile, chosen)
 
 
 def _rule(record: Workload, rule: Rule) -> Rule:

@@ -13,6 +13,7 @@ from fleet_contracts.capabilities import Usage, WorkerCapabilities
 from fleet_contracts.device_use import PROGRAM_MIB
 from fleet_contracts.identity import with_identity
 from fleet_contracts.protocol import Redetect
+from fleet_hub.controller import idleness
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.foreign_use import foreign_use
 from fleet_hub.controller.model import Presence
@@ -86,9 +87,13 @@ def observe(core: Core, machine: str, usage: Mapping[str, Any] | None) -> None:
         core.want_cycle()
     rested = _rested(presence, presence.usage, now)
     unused = _unused(presence, presence.usage)
-    seen = (in_use, rested, unused)
-    if (presence.in_use, presence.rested, presence.unused_memory_bytes) != seen:
-        presence.in_use, presence.rested, presence.unused_memory_bytes = seen
+    idleness.take_in(presence, presence.usage, now)
+    idle = idleness.told_of(core, machine, now)
+    seen = (in_use, rested, unused, idle)
+    before = presence.in_use, presence.rested, presence.unused_memory_bytes
+    if (*before, presence.idle) != seen:
+        presence.in_use, presence.rested, presence.unused_memory_bytes = seen[:3]
+        presence.idle = idle
         core.model.stirred.add(machine)
 
 

@@ -22,7 +22,7 @@ from fleet_hub.controller.records import (
 from fleet_hub.controller.turns import Turns
 from fleet_hub.scheduling.decisions import Wait
 from fleet_hub.scheduling.likely import History
-from fleet_hub.scheduling.snapshot import Usage as FairUse
+from fleet_hub.scheduling.snapshot import Idle, Usage as FairUse
 
 
 _COUNTER_BITS = 32
@@ -58,6 +58,11 @@ class Presence:
     """When it said so for the first time."""
     resting: dict[str, datetime] = field(default_factory=dict)
     """Since when each device was seen to do nothing, by UUID."""
+    quiet_since: datetime | None = None
+    """Since when nothing computes on it, by its load; None: something does, or nobody
+    knows."""
+    idle: tuple[tuple[str, Idle], ...] = ()
+    """Who of it is told to be idle, by workload."""
     rested: tuple[tuple[str, float], ...] = ()
     """Those that have done nothing for long enough to be told."""
     pages: dict[str, InventoryItem] = field(default_factory=dict)

@@ -61,6 +61,10 @@ class Assignment:
     """Until when the Hub's start must come; None: no such limit runs."""
     lost_devices: tuple[str, ...] = ()
     """Which of its devices are not there now, by UUID.  They stay its own."""
+    idle_limit_seconds: float | None = None
+    """How long it may compute nothing; None: as long as it likes."""
+    warned_at: float | None = None
+    """When its user was last told that it ends unless it computes."""
     asked: tuple[ReleaseAsk, ...] = ()
     """Who asked for what it holds: each of them once."""
 

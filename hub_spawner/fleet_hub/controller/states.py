@@ -85,6 +85,7 @@ def machine_state(
         foreign=presence.used_outside,
         unused_memory_bytes=presence.unused_memory_bytes,
         rested=presence.rested,
+        idle=presence.idle,
     )
 
 

@@ -10,7 +10,7 @@ import structlog
 from fleet_contracts.allocations import Event, State
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_hub.controller import enrolling, lifecycle, reporting
+from fleet_hub.controller import enrolling, idleness, lifecycle, reporting
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.model import Presence
 
@@ -26,6 +26,7 @@ def tick(core: Core) -> None:
         _tell_silence(core, machine, presence, now)
     _give_back_unclaimed(core, now)
     _end_rest(core, now)
+    idleness.end_idle(core, now)
     _drop_codes(core, now)
     recovery = timedelta(seconds=core.settings.recovery_seconds)
     if not core.recovered and now >= core.model.started_at + recovery:

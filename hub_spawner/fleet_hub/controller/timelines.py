@@ -17,6 +17,7 @@ from fleet_contracts.timeline import (
 from fleet_hub.admission import ServerStatus
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.discretion import events_of, explanation_of
+from fleet_hub.controller.idleness import idle_ends
 from fleet_hub.controller.opening import unopened_since
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.retelling import wait_of
@@ -76,7 +77,7 @@ def _times(core: Core, record: Workload) -> dict[str, object]:
     wait, now = wait_of(core, record), core.clock.now()
     bound = None if wait is None else wait.no_later_than
     if bound is None:
-        return {}
+        return {"idle_ends": idle_ends(core, record)}
     likely, profile = None, core.catalogs.current().profile_named(record.choice.profile)
     if record.outset is not None and profile is not None:
         name = record.choice.class_name or profile.classes[0]

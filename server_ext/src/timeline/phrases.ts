@@ -99,7 +99,7 @@ export const PHRASES: Readonly<Record<Reason, Phrase>> = {
   stopped_by_hub: t.__('it was ended at JupyterHub'),
   left_the_line: t.__('you left the line'),
   time_limit: t.__('the time limit[ of {subject}] was reached[: {requested}]'),
-  idle_limit: t.__('nothing was computed for as long as its class allows[: {requested}]'),
+  idle_limit: t.__('nothing was computed for as long as is allowed[: {requested}]'),
   idle_soon: t.__('nothing is computed here, and it ends if that lasts[ another {requested}]'),
   cut_off: t.__('its machine was cut off from the Hub for longer than its class allows'),
   not_claimed: t.__('nobody opened the server when its turn came, so the place was given back'),

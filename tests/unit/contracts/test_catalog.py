@@ -83,3 +83,16 @@ def test_a_runtime_does_not_show_its_refs_in_a_log() -> None:
     )
     assert "secret" not in repr(runtime)
     assert "secret" not in repr(Catalog(runtimes=(runtime,)))
+
+
+def test_the_shorter_idle_limit_counts_and_is_told() -> None:
+    """Beside the time limit, and independent of it."""
+    idle = CPU.model_copy(update={"idle_limit_seconds": 7200.0})
+    brief = LAB.model_copy(update={"idle_limit_seconds": 3600.0})
+    assert CATALOG.idle_limit_seconds(LAB, CPU) is None
+    assert CATALOG.idle_limit_seconds(LAB, idle) == 7200
+    assert CATALOG.idle_limit_seconds(brief, idle) == 3600
+    assert CATALOG.idle_limit_seconds(brief, CPU) == 3600
+    offered = CATALOG.model_copy(update={"profiles": (brief,)})
+    for chosen in public_view(offered)["profiles"][0]["classes"]:
+        assert chosen["idle_limit_seconds"] == 3600

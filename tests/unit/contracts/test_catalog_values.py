@@ -10,11 +10,11 @@ from fleet_contracts.catalog_yaml import Source
 
 SENSE = """\
 classes:
-  - {name: small, cpu: CPU, memory: MEMORY, limit: LIMIT}
+  - {name: small, cpu: CPU, memory: MEMORY, limit: LIMIT, idle_limit: REST}
 runtimes:
   - {name: python, accelerators: [cpu], driver_refs: {native: env}, requires: [HAS]}
 profiles:
-  - {name: lab, classes: [small], runtimes: [python], requirements: {cuda: CUDA}, limit: SPAN}
+  - {name: lab, classes: [small], runtimes: [python], requirements: {cuda: CUDA}, limit: SPAN, idle_limit: PAUSE}
 """
 
 
@@ -25,6 +25,8 @@ profiles:
         ({"MEMORY": "0"}, 2, "asks for no memory"),
         ({"LIMIT": "0"}, 2, "ends what has just become ready"),
         ({"SPAN": "0"}, 6, "ends what has just become ready"),
+        ({"REST": "59s"}, 2, "'small' ends who only reads what was computed"),
+        ({"PAUSE": "0"}, 6, "'lab' ends who only reads what was computed"),
         ({"HAS": "torch.cudda"}, 4, "'torch.cudda'"),
         ({"HAS": "gpu"}, 4, "'gpu'"),
         ({"CUDA": "twelve"}, 6, "no version of cuda"),
@@ -44,6 +46,8 @@ def test_values_that_could_never_be_meant_are_faults(
         "MEMORY": "1G",
         "LIMIT": "8h",
         "SPAN": "4h",
+        "REST": "60s",
+        "PAUSE": "1h",
         "HAS": "torch.cuda",
         "CUDA": '"12.4"',
     }
@@ -58,3 +62,30 @@ def test_values_that_could_never_be_meant_are_faults(
     (fault,) = caught.value.faults
     assert fault.line == line
     assert part in fault.message
+
+
+@pytest.mark.parametrize(
+    ("devices", "seen"), [("cuda", True), ("mps", False), ("rocm", False)]
+)
+def test_an_idle_limit_that_nobody_could_keep_is_a_fault(
+    devices: str, seen: bool
+) -> None:
+    """Better than one that never ends anything and looks as if it did."""
+    text = f"""\
+classes:
+  - name: gpu
+    accelerator: {devices}
+    cpu: 1
+    memory: 1G
+    idle_limit: 2h
+runtimes:
+  - {{name: python, accelerators: [{devices}], driver_refs: {{native: env}}}}
+profiles:
+  - {{name: lab, classes: [gpu], runtimes: [python]}}
+"""
+    try:
+        parse_catalog([Source("catalog.yaml", text)])
+        told = []
+    except CatalogError as error:
+        told = [one for one in error.faults if "would end nothing" in one.message]
+    assert [one.line for one in told] == ([] if seen else [6])
