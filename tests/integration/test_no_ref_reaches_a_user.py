@@ -145,7 +145,7 @@ DO_MORE = frozenset(
     {
         # they begin something, and print a code, a name or nothing
         *("run", "demo", "login-code", "redetect", "enrol", "drain", "resume"),
-        *("rotate", "revoke", "lost", "audience", "members"),
+        *("rotate", "revoke", "lost", "audience", "members", "label"),
         # an admin's, of machines' own words: see above
         "machines",
     }
