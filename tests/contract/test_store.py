@@ -24,6 +24,7 @@ from fleet_hub.adapters.sqlite_store import SqliteStore
 from fleet_hub.controller.errors import StoreWriteError
 from fleet_hub.controller.ports import EVENTS_KEPT, Change, Store
 from fleet_hub.controller.spans import Held, Span
+from fleet_hub.scheduling.snapshot import Usage
 
 
 Reopen = Callable[[], Store]
@@ -169,6 +170,39 @@ def test_a_change_that_breaks_a_promise_is_refused_whole(
     assert after.machines == ()
     assert after.workloads == (a_record(),)
     assert after.issued == (an_issued(),)
+
+
+def test_a_refused_change_leaves_the_store_ready_for_the_next_one(
+    reopen: Reopen,
+) -> None:
+    """Nothing of it comes back with what is written after it."""
+    store = reopen()
+    store.commit(Change(workloads={"w1": a_record()}, events=[("w1", an_event())]))
+    innocent = a_machine_record("innocent")
+    with pytest.raises(StoreWriteError):
+        store.commit(
+            Change(machines={"innocent": innocent}, events=[("w1", an_event())])
+        )
+    store.commit(Change(machines={"box": a_machine_record()}))
+    assert reopen().load().machines == (a_machine_record(),)
+
+
+def test_what_users_have_used_is_there_for_the_next_process(reopen: Reopen) -> None:
+    """Each by the Hub's id, and the latest of what was written."""
+    store = reopen()
+    store.commit(Change(usage={1: Usage(amount=5.0, as_of=10.0)}))
+    store.commit(
+        Change(
+            usage={
+                1: Usage(amount=7.5, as_of=20.0),
+                2: Usage(amount=0.25, as_of=15.0),
+            }
+        )
+    )
+    assert dict(reopen().load().usage) == {
+        1: Usage(amount=7.5, as_of=20.0),
+        2: Usage(amount=0.25, as_of=15.0),
+    }
 
 
 def test_one_allocation_may_end_as_the_next_begins(reopen: Reopen) -> None:

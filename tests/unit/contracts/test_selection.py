@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet_contracts.catalog import Runtime
-from fleet_contracts.reasons import Reason
+from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.selection import (
     runtime_spec,
     select_runtime,
@@ -177,6 +177,56 @@ def test_the_model_gate_judges_the_selected_runtime(
     assert selected.runtime.name == "strict"
     reason = None if selected.refusal is None else selected.refusal.reason
     assert reason is expected
+
+
+def test_a_refusal_names_what_the_runtime_has_not() -> None:
+    """The accelerator that was asked for, or the format of the model."""
+    gpu_only = a_runtime("gpu-only", accelerators=(CUDA,), ref="x")
+    refused = select_runtime(
+        (gpu_only,), kind=WorkloadKind.NOTEBOOK, accelerator=CPU, driver=NATIVE
+    )
+    assert refused.ruled_out[0].explanation.subject == "cpu"
+    virtual = select_runtime(
+        (MAPPED,), kind=WorkloadKind.NOTEBOOK, accelerator=MPS, driver=DOCKER
+    )
+    assert virtual.ruled_out[0].explanation.subject == "mps"
+    endpoint = a_runtime(
+        "strict", kind=WorkloadKind.ENDPOINT, ref="x", model_formats=("safetensors",)
+    )
+
+    def told(accelerator: Accelerator, model: ModelVerdict | None) -> Explanation:
+        selected = select_runtime(
+            (endpoint,),
+            kind=WorkloadKind.ENDPOINT,
+            accelerator=accelerator,
+            driver=DOCKER,
+            model=model,
+        )
+        assert selected.refusal is not None
+        return selected.refusal
+
+    assert told(CPU, SAFE).subject == "cpu"
+    assert told(CUDA, None).detail == "its content has not been validated"
+    other = told(CUDA, SAFE.model_copy(update={"format": "gguf"}))
+    assert other.subject == "gguf"
+    assert other.detail == "runtime strict does not load this format"
+
+
+def test_what_an_agent_is_handed_says_what_kind_of_work_it_is() -> None:
+    """An endpoint is not started as a notebook."""
+    endpoint = a_runtime(
+        "strict", kind=WorkloadKind.ENDPOINT, ref="x", model_formats=("safetensors",)
+    )
+    selected = select_runtime(
+        (endpoint,),
+        kind=WorkloadKind.ENDPOINT,
+        accelerator=CUDA,
+        driver=DOCKER,
+        model=SAFE,
+    )
+    spec = runtime_spec(selected, accelerator=CUDA, driver=DOCKER, catalog_digest="d")
+    assert spec.kind is WorkloadKind.ENDPOINT
+    assert spec.model_formats == ("safetensors",)
 
 
 def test_another_driver_meets_the_same_gate() -> None:

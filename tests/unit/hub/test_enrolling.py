@@ -215,3 +215,124 @@ def test_who_gets_a_gone_owners_name_gets_no_machine() -> None:
     again = fleet.ask(3, principal=a_principal("alice", 9))
     assert fleet.core.model.machines["box"].owner_id == 9
     assert fleet.get(again).state is not State.REFUSED
+
+
+def test_a_revoked_machine_is_sent_away_at_once_and_its_notebook_runs_on() -> None:
+    """Its token is nobody's; the log says who took it back."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    record = fleet.ask()
+    assert record.assignment is not None
+    agent.serve(record.assignment.allocation)
+    enrolling.revoke(fleet.core, ROOT, "box")
+    assert agent.session is None
+    assert isinstance(agent.heard[-1], Goodbye)
+    assert fleet.get(record).state is State.READY
+    machine = fleet.core.model.machines["box"]
+    assert machine.token_hash == ""
+    assert fleet.core.model.machine_of_token("") is None
+    [newest, *_] = fleet.store.audit(target="box")
+    assert (newest.entry.actor, newest.entry.action) == ("root", Action.REVOKED)
+
+
+def test_a_rotated_token_leaves_the_codes_of_other_machines_alone() -> None:
+    """The earlier codes of this one are void with the token."""
+    fleet = Fleet()
+    fleet.machine()
+    mine = enrolling.make_code(fleet.core, ALICE, name="box", owner="alice", local=True)
+    others = a_code(fleet, "other")
+    new = enrolling.rotate(fleet.core, ROOT, "box")
+    with pytest.raises(CodeRefusedError):
+        enrolling.exchange(fleet.core, mine)
+    enrolling.exchange(fleet.core, new)
+    enrolling.exchange(fleet.core, others)
+    assert Action.ROTATED in actions(fleet)
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "fault"),
+    [
+        ("No Name", "alice", "name"),
+        ("../box", "alice", "name"),
+        ("box", "", "owner"),
+        ("box", "a" * 256, "name"),
+    ],
+)
+def test_a_machine_needs_a_name_like_a_hosts_and_an_owner(
+    name: str, owner: str, fault: str
+) -> None:
+    """Whoever enrols it, and however."""
+    fleet = Fleet()
+    for enrol in (
+        lambda: enrolling.enrol(fleet.core, name=name, owner=owner, local=True),
+        lambda: enrolling.make_code(fleet.core, ROOT, name=name, owner=owner),
+    ):
+        with pytest.raises(RequestRefusedError) as refused:
+            enrol()
+        assert refused.value.explanation.subject == fault
+        assert refused.value.explanation.detail
+    assert fleet.core.model.machines == {}
+    assert fleet.core.model.codes == {}
+
+
+def test_who_may_drain_and_resume_and_what_the_log_keeps_of_it() -> None:
+    """An owner does not undo an admin's word; twice is once."""
+    fleet = Fleet()
+    fleet.machine()
+    for _ in range(2):
+        governing.drain(fleet.core, ALICE, "box")
+    assert fleet.core.model.machines["box"].draining_by == governing.BY_OWNER
+    governing.drain(fleet.core, ROOT, "box")
+    assert fleet.core.model.machines["box"].draining_by == governing.BY_ADMIN
+    governing.drain(fleet.core, ALICE, "box")
+    assert fleet.core.model.machines["box"].draining_by == governing.BY_ADMIN
+    with pytest.raises(RequestRefusedError) as refused:
+        governing.resume(fleet.core, ALICE, "box")
+    assert "only an admin" in (refused.value.explanation.detail or "")
+    for _ in range(2):
+        governing.resume(fleet.core, ROOT, "box")
+    governing.drain(fleet.core, ALICE, "box")
+    governing.resume(fleet.core, ALICE, "box")
+    told = [
+        (item.entry.actor, item.entry.action)
+        for item in reversed(fleet.store.audit(target="box"))
+        if item.entry.action in {Action.DRAINED, Action.RESUMED}
+    ]
+    assert told == [
+        ("alice", Action.DRAINED),
+        ("root", Action.DRAINED),
+        ("root", Action.RESUMED),
+        ("alice", Action.DRAINED),
+        ("alice", Action.RESUMED),
+    ]
+
+
+def test_whom_a_machine_serves_is_in_the_log_in_words() -> None:
+    """By an admin's word and by its owner's, with members and labels as written."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    core = fleet.core
+    governing.set_audience(core, ROOT, "box", Relation.GUEST)
+    governing.set_lending(core, ALICE, "box", Relation.MEMBER)
+    governing.set_members(core, ALICE, "box", users=("bob",), groups=("staff",))
+    governing.set_members(core, ALICE, "box", users=(), groups=())
+    governing.set_labels(core, ROOT, "box", {"rack": "7"})
+    governing.set_labels(core, ROOT, "box", {})
+    assert governing.look_again(core, ROOT, "box")
+    agent.disconnect()
+    assert not governing.look_again(core, ROOT, "box")
+    governing.declare_lost(core, ROOT, "box")
+    told = [
+        (item.entry.action, item.entry.detail)
+        for item in reversed(fleet.store.audit(target="box"))
+    ][-8:]
+    assert told == [
+        (Action.AUDIENCE_SET, "guest"),
+        (Action.LENDING_SET, "member"),
+        (Action.MEMBERS_SET, "bob, @staff"),
+        (Action.MEMBERS_SET, "-"),
+        (Action.LABELS_SET, "rack=7"),
+        (Action.LABELS_SET, "-"),
+        (Action.LOOKED_AGAIN, ""),
+        (Action.DECLARED_LOST, ""),
+    ]
