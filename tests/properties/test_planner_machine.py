@@ -43,6 +43,7 @@ from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import MachineState, Waiting
 from fleet_hub.scheduling.telling import acknowledge, waits
 from fleet_hub.scheduling.turns import NOTICEABLE_SECONDS
+from fleet_hub.scheduling.vectors import FIRST_TYPE
 
 
 USERS = tuple(
@@ -80,7 +81,10 @@ BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 
 
 CAUSES = frozenset(
-    {"priority", "quota", "offline", "draining", "less_room", "machine_removed"}
+    {
+        *("priority", "quota", "offline", "draining", "less_room"),
+        *("machine_removed", "foreign_process"),
+    }
 )
 """What may take the ground from a promise here; everything else is a fault."""
 
@@ -240,6 +244,17 @@ class FleetUnderFire(RuleBasedStateMachine):
         self.put(replace(old, facts=facts))
 
     @precondition(lambda self: self.machines)
+    @rule(data=st.data(), gib=st.sampled_from([3, 24]))
+    def use_beside(self, data: st.DataObject, gib: int) -> None:
+        """Programs outside the fleet use some GPUs of a machine, and no others."""
+        name = data.draw(st.sampled_from(sorted(self.machines)))
+        old = self.machines[name]
+        known = [str(item.uuid) for item in old.facts.devices if item.uuid is not None]
+        used = data.draw(st.sets(st.sampled_from(known))) if known else set()
+        foreign = tuple((uuid, gib * GIB) for uuid in sorted(used))
+        self.put(replace(old, foreign=foreign))
+
+    @precondition(lambda self: self.machines)
     @rule(data=st.data())
     def repeat_news(self, data: st.DataObject) -> None:
         """A machine's state is told again; nothing changes."""
@@ -318,6 +333,8 @@ class FleetUnderFire(RuleBasedStateMachine):
         source = self.sources[placement.workload]
         assert source is None or self.machines[source].online, "its files are away"
         old = self.machines[placement.machine]
+        used = {uuid for uuid, _ in old.foreign}
+        assert used.isdisjoint(placement.resources.devices), "given to two at once"
         if old.facts.os == "darwin" and old.facts.metal_fenced:
             self.fenced.add(placement.workload)
         elif old.facts.os == "darwin" and placement.resources.metal:
@@ -364,6 +381,10 @@ class FleetUnderFire(RuleBasedStateMachine):
             assert entry.free[1] == (state.facts.memory_bytes or 0) - sum(
                 item.resources.memory_bytes for item in state.held
             )
+            held = {uuid for item in state.held for uuid in item.resources.devices}
+            taken = held | {uuid for uuid, _ in state.foreign}
+            known = {item.uuid for item in state.facts.devices} - {None}
+            assert sum(entry.free[FIRST_TYPE:]) == len(known - taken)
 
     @invariant()
     def no_waiter_is_forgotten(self) -> None:

@@ -73,8 +73,6 @@ def bars(outside: Iterable[Outside], need: Need, capacity: Vector) -> bool:
 
     Where holders alone could give enough back, they are what is waited for.
     """
-    if not need.devices:
-        return False
     used = len(suitable(outside, need))
     return bool(used) and (
         sum(capacity[position] for position in need.types) - used < need.devices
