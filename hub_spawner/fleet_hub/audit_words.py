@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from fleet_contracts.catalog import Relation
 from fleet_contracts.language import mark, say, translated
 from fleet_hub.controller.audit_entry import Action, ActorRole, Numbered, TargetKind
 from fleet_hub.controller.enrolling import WITH_A_CODE
@@ -40,6 +41,13 @@ ROLES: Final = {
 }
 
 
+RELATIONS: Final = {
+    Relation.OWNER: mark("its owner alone"),
+    Relation.MEMBER: mark("its owner and its members"),
+    Relation.GUEST: mark("everybody"),
+}
+"""How far a machine serves, in words."""
+_RELATION_WORDS: Final = {name.value: text for name, text in RELATIONS.items()}
 KINDS: Final = {
     TargetKind.MACHINE: mark("machine"),
     TargetKind.WORKLOAD: mark("workload"),
@@ -73,6 +81,8 @@ def words(item: Numbered) -> str:
             told = say("with a code made by {name}", name=maker)
         else:
             told = say("for {owner}", owner=told.removeprefix("for "))
+    elif entry.action in {Action.AUDIENCE_SET, Action.LENDING_SET}:
+        told = translated(_RELATION_WORDS.get(entry.detail, told))
     detail = f" ({told})" if entry.detail else ""
     done = f"{translated(WORDS[entry.action])}{detail}"
     if not entry.why:

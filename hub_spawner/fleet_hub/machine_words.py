@@ -6,7 +6,8 @@ something to a page's layout or to a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from fleet_contracts.capabilities import (
@@ -19,7 +20,7 @@ from fleet_contracts.capabilities import (
     TorchFacts,
     WorkerCapabilities,
 )
-from fleet_contracts.language import mark, say, translated
+from fleet_contracts.language import mark, say, say_many, translated
 from fleet_contracts.sentences import say_cores
 from fleet_contracts.support import SupportLevel, level
 from fleet_contracts.workloads import Accelerator, DriverName
@@ -28,6 +29,7 @@ from fleet_contracts.workloads import Accelerator, DriverName
 UNKNOWN: Final = mark("unknown")
 _GIB: Final = 1 << 30
 _LONGEST: Final = 300
+_TELLS: Final = 8
 SUPPORT: Final = {
     SupportLevel.TESTED: mark("tested"),
     SupportLevel.HARDWARE_VALIDATED: mark("validated on real hardware"),
@@ -215,11 +217,28 @@ def busy_line(device: DeviceUsage) -> str:
     )
 
 
+def _devices_line(devices: Sequence[str]) -> str:
+    """Return which devices these are; of several, as much as tells them apart."""
+    if len(devices) == 1:
+        return say("GPU {name}", name=plain(devices[0]).removeprefix("GPU-"))
+    names = ", ".join(plain(name).removeprefix("GPU-")[:_TELLS] for name in devices)
+    return say_many("%1 GPU: %2", "%1 GPUs: %2", len(devices), names)
+
+
+def counted(names: Iterable[str]) -> str:
+    """Return *names* in their order, each once, with how many there are of it."""
+    found = Counter(names)
+    return ", ".join(
+        name if count == 1 else f"{count} \N{MULTIPLICATION SIGN} {name}"
+        for name, count in found.items()
+    )
+
+
 def resources_line(resources: Any) -> str:
     """Return what an allocation holds."""
     parts = [say_cores(resources.cpu_milli), gib(resources.memory_bytes)]
     if resources.devices:
-        parts.append("GPU " + ", ".join(map(plain, resources.devices)))
+        parts.append(_devices_line(resources.devices))
     if resources.metal:
         parts.append(say("the Mac's GPU"))
     return ", ".join(parts)

@@ -178,13 +178,6 @@ def _relation(choice: str) -> Relation:
         ) from None
 
 
-RELATIONS: Final = {
-    Relation.OWNER: mark("its owner alone"),
-    Relation.MEMBER: mark("its owner and its members"),
-    Relation.GUEST: mark("everybody"),
-}
-"""How far a machine serves, in words."""
-
 DEEDS: Final[Mapping[str, Deed]] = {
     "redetect": Deed(run=_redetect),
     "drain": Deed(run=_drain),

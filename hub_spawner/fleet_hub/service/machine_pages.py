@@ -10,10 +10,11 @@ from tornado.web import HTTPError
 from typing_extensions import override
 
 from fleet_contracts.language import mark, translated
+from fleet_hub.audit_words import RELATIONS
 from fleet_hub.controller import enrolling
 from fleet_hub.controller.audit import LONGEST_WHY
 from fleet_hub.controller.records import MachineRecord
-from fleet_hub.service.deeds import DEEDS, LONGEST_CHOICE, RELATIONS, SAID
+from fleet_hub.service.deeds import DEEDS, LONGEST_CHOICE, SAID
 from fleet_hub.service.listings import Column, ListingPage
 from fleet_hub.service.machine_views import machine_row, machine_view
 from fleet_hub.service.pages import PageHandler

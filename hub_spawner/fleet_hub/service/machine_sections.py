@@ -15,7 +15,7 @@ from fleet_contracts.capabilities import (
     Origin,
     WorkerCapabilities,
 )
-from fleet_contracts.language import mark, say, translated
+from fleet_contracts.language import mark, said, say, translated
 from fleet_contracts.placement_facts import placement_facts
 from fleet_contracts.telling import duration
 from fleet_contracts.term_sentences import term_line
@@ -191,11 +191,17 @@ def _host(picture: WorkerCapabilities, now: datetime) -> Section:
         title=say("Host"),
         lines=(
             f"{system}, {word(host.architecture.value)}",
-            say(
-                "{processor}: {allowed} of {all} cores may be used",
-                processor=word(host.cpu_name.value),
-                allowed=cores(host.cores_allowed_milli.value),
-                all=word(host.cores_logical.value),
+            said(
+                mark("[{processor}: ]{allowed} of {all} cores may be used"),
+                {
+                    "allowed": cores(host.cores_allowed_milli.value),
+                    "all": word(host.cores_logical.value),
+                }
+                | (
+                    {"processor": word(host.cpu_name.value)}
+                    if host.cpu_name.value
+                    else {}
+                ),
             ),
             say(
                 "memory {amount}, of which {allowed} may be used",

@@ -20,6 +20,7 @@ from fleet_hub.controller.model import Presence
 from fleet_hub.controller.records import MachineRecord, Workload
 from fleet_hub.machine_words import (
     cores,
+    counted,
     device_name,
     driver_names,
     gib,
@@ -115,7 +116,7 @@ def machine_row(core: Core, record: MachineRecord) -> MachineRow:
         owner=record.owner or say("nobody"),
         online=presence.online,
         presence=_presence(presence, now),
-        devices=", ".join(map(device_name, picture.accelerators[:_MOST_DEVICES]))
+        devices=counted(map(device_name, picture.accelerators[:_MOST_DEVICES]))
         or no_device(picture),
         host=_host_line(host),
         support=tuple(support)[:_MOST_DEVICES],
