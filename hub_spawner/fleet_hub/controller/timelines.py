@@ -137,6 +137,7 @@ def limits_of(record: Workload) -> Limits:
 
 def status_of(core: Core, record: Workload, *, view_token: str) -> ServerStatus:
     """Return what the Hub needs to know of one server."""
+    wait = wait_of(core, record)
     return ServerStatus(
         key=record.key,
         workload=record.id,
@@ -150,6 +151,6 @@ def status_of(core: Core, record: Workload, *, view_token: str) -> ServerStatus:
         url=record.url,
         position=position_of(core, record),
         headline=headline_of(core, record),
-        explanation=explanation_of(core, record),
+        explanation=explanation_of(core, record) if wait is None else wait.explanation,
         view_token=view_token,
     )

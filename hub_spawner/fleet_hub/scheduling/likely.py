@@ -115,8 +115,11 @@ class History:
     ) -> Likely | None:
         """Return when such a wait likely ends; None: too few went like it so far.
 
-        *bound* is the promise as it is now: nothing is said to be later.
+        *bound* is the promise as it is now: nothing is said to be later, and nothing at
+        all once it has passed.
         """
+        if bound <= now:
+            return None
         passed = outset.part(now)
         left = self._longer_than(class_name, passed)
         if left is None:

@@ -183,3 +183,14 @@ def test_a_wait_is_measured_from_its_first_promise_or_the_one_after_a_break() ->
     assert first is not None
     assert (first.part(60), first.part(5), first.part(500)) == (0.5, 0.0, 1.0)
     assert Outset(10, 10).part(10) == 1.0
+
+
+def test_nothing_is_likely_once_the_bound_has_passed() -> None:
+    """A machine that is about to come back keeps a promise a little longer than its time."""
+    history = History({"gpu": [0.1 * number for number in range(1, 10)] * 4})
+    outset = Outset(NOON, NOON + 1000)
+    said = history.likely("gpu", outset, now=NOON, bound=NOON + 1000)
+    assert said is not None
+    assert NOON < said.early <= said.late <= NOON + 1000
+    for late in (NOON + 500, NOON + 501):
+        assert history.likely("gpu", outset, now=late, bound=NOON + 500) is None
