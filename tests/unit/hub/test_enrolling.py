@@ -336,3 +336,25 @@ def test_whom_a_machine_serves_is_in_the_log_in_words() -> None:
         (Action.LOOKED_AGAIN, ""),
         (Action.DECLARED_LOST, ""),
     ]
+
+
+def test_a_code_is_forgotten_as_soon_as_its_time_is_over() -> None:
+    """Each at its own time, whatever others are open still."""
+    fleet = Fleet()
+    a_code(fleet)
+    fleet.clock.advance(600)
+    a_code(fleet, "other")
+    fleet.clock.advance(300)
+    tick(fleet.core)
+    assert [code.machine for code in fleet.core.model.codes.values()] == ["other"]
+    assert [code.machine for code in fleet.store.load().codes] == ["other"]
+
+
+def test_a_machine_that_joins_anew_by_a_code_sends_its_earlier_agent_away() -> None:
+    """Whoever has the earlier token speaks for nobody any more."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    code = enrolling.make_code(fleet.core, ALICE, name="box", owner="alice", local=True)
+    enrolling.exchange(fleet.core, code)
+    assert agent.session is None
+    assert isinstance(agent.heard[-1], Goodbye)

@@ -13,6 +13,7 @@ from fleet_contracts.reasons import Reason
 from fleet_contracts.sentences import sentence
 from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.controller import governing, moving, stopping
+from fleet_hub.controller.admitting import run_cycle
 from fleet_hub.controller.audit_entry import Action, Actor, ActorRole
 from fleet_hub.controller.errors import RequestRefusedError
 from fleet_hub.controller.moving import Place
@@ -203,6 +204,14 @@ def test_who_is_pushed_back_reads_that_an_admin_put_somebody_first(
     assert after > alices.promise + 3000
     assert breaks(fleet, alices) == [f"{BEFORE}{who} first in the line."]
     assert breaks(fleet, bobs) == []
+
+
+def test_who_is_pushed_back_is_told_by_the_same_decision() -> None:
+    """However many wait: a time that is not kept any more is said to nobody."""
+    fleet, alices, bobs = a_promised_line()
+    moving.move(fleet.core, fleet.get(bobs), Place.FIRST, by=ROOT)
+    run_cycle(fleet.core)
+    assert len(breaks(fleet, alices)) == 1
 
 
 def test_who_pushes_themselves_back_reads_of_their_own_server() -> None:
