@@ -250,12 +250,9 @@ class Catalog(Contract):
         """Return how long one may compute nothing; None: as long as it likes."""
         return _shorter(profile.idle_limit_seconds, chosen.idle_limit_seconds)
 
-    def limited_by(self, profile: Profile, chosen: ResourceClass) -> str | None:
-        """Return which entry says so: of two limits the shorter one; None: there is none."""
-        limit = self.limit_seconds(profile, chosen)
-        if limit is None:
-            return None
-        is_class = limit == chosen.limit_seconds
+    def limited_by(self, profile: Profile, chosen: ResourceClass) -> str:
+        """Return which entry sets the limit, where there is one: the shorter of two."""
+        is_class = self.limit_seconds(profile, chosen) == chosen.limit_seconds
         return f"class {chosen.name}" if is_class else f"profile {profile.name}"
 
 

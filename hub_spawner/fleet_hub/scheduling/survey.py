@@ -99,7 +99,8 @@ def never_answer(
         first = ((min(members(interest, part)), part) for part in interest.parts)
         said = [(name, part.outlook.nearest_miss) for name, part in first]
     else:
-        said = [*_misses(fleet, interest, waiter)]
+        asked = _misses(fleet, interest, waiter)
+        said = [(name, miss) for name, miss in asked if miss is not None]
     said.sort(key=lambda item: item[0])
     if interest.pin is not None and interest.pin.machine in fleet.entries:
         return _home_answer(interest.pin.machine, [miss for _, miss in said])
@@ -119,7 +120,7 @@ def _home_answer(home: str, misses: Sequence[Explanation]) -> Explanation | None
 
 def _misses(
     fleet: Fleet, interest: Interest, waiter: Waiter
-) -> Iterator[tuple[str, Explanation]]:
+) -> Iterator[tuple[str, Explanation | None]]:
     """Yield what machines say that never do, with the first name of those alike."""
     for part in interest.parts:
         for names in equal_machines(fleet, waiter, part):
@@ -127,9 +128,7 @@ def _misses(
             # Of disks that are too small the largest is told.
             largest = max(entries, key=lambda entry: entry.capacity[DISK])
             rejected_by = waiter.waiting.rejected_by
-            miss = machine_numbers(largest, part.outlook, rejected_by)
-            if miss is not None:
-                yield names[0], miss
+            yield names[0], machine_numbers(largest, part.outlook, rejected_by)
     if interest.pin is not None:
         for name in sorted(fleet.entries.keys() - {interest.pin.machine})[:1]:
             yield name, Explanation(reason=Reason.DATA_NOT_LOCAL)

@@ -226,3 +226,24 @@ def test_a_machine_whose_gpus_differ_in_their_driver_is_named() -> None:
     )
     why = refusal(fleet)
     assert why.detail == "CUDA 12.4 needs GPU driver 525.60.13; it has 470.1"
+
+
+def test_environments_that_are_all_too_old_name_the_nearest_machine() -> None:
+    """Each has another version: no one of them is told as if it were everybody's."""
+    fleet = a_fleet(
+        a_class(), {"a": {}, "b": {}}, requirements=Requirements(interpreter="3.12")
+    )
+    for name, version in {"a": "3.10.4", "b": "3.11.9"}.items():
+        presence = fleet.core.model.presence[name]
+        presence.facts = presence.facts.model_copy(
+            update={"frameworks": {"secret-environment": {"python": version}}}
+        )
+        fleet.core.model.stirred.add(name)
+    fleet.cycle()
+    why = refusal(fleet)
+    assert (why.reason, why.subject, why.machine) == (
+        Reason.CAPABILITY_MISSING,
+        "python 3.12",
+        "a",
+    )
+    assert why.detail == "the environment has python 3.10.4"

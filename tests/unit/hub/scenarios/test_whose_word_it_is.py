@@ -8,9 +8,7 @@ from fleet_controller import allocation_of
 from fleet_pictures import GIB, a_picture
 from scenario_fleets import a_box, another, the_catalog
 from scheduling_builders import a_class
-from told_everywhere import (
-    told,
-)
+from told_everywhere import answer_to, told
 
 from fleet_contracts.capabilities import Observed, OwnerTerm
 from fleet_contracts.catalog import Relation
@@ -157,3 +155,22 @@ def test_a_time_limit_of_another_catalog_is_told_without_a_name() -> None:
     )
     agent.report(allocation, AgentEvent.ENDED)
     assert sentence(told(fleet, record)) == "The time limit was reached: 1h."
+
+
+def test_each_machine_names_the_owner_who_does_not_lend_it() -> None:
+    """Beside one that would do and is busy, every other says whose word it is."""
+    fleet = a_box(
+        the_catalog(a_class("cpu", cpu_milli=8000)), driver=DriverName.SIMULATION
+    )
+    fleet.machine(
+        "cys", owner="cy", capabilities=a_picture(driver=DriverName.SIMULATION)
+    )
+    governing.set_audience(fleet.core, ROOT, "cys", Relation.GUEST)
+    another(fleet, 1)
+    record = another(fleet, 2)
+    assert told(fleet, record).reason is Reason.CPU_BUSY
+    said = {one.machine: one.why_not for one in answer_to(fleet, record).machines}
+    assert said["cys"] is not None
+    assert said["cys"].sentence == (
+        "On cys, the machine's owner, cy, does not lend it to you."
+    )
