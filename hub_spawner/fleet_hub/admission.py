@@ -179,6 +179,8 @@ class ValidateAnswer(Message):
     """The normalised choice, or why not."""
 
     choice: Choice | None = None
+    start_seconds: float | None = None
+    """How long its start may take once it has its turn; None: it is not known."""
     explanation: Explanation | None = None
     headline: str = ""
 

@@ -14,6 +14,7 @@ What JupyterHub really does decides how this must behave:
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -90,6 +91,7 @@ class FleetSpawner(FleetSettings, Spawner):
         self._in_flight = False
         self._let_go = False
         self._choice: Choice | None = None
+        self._configured_timeout: int | None = None
         self._good_options: dict[str, Any] | None = None
         self._generation: asyncio.Future[int] | None = None
 
@@ -169,7 +171,19 @@ class FleetSpawner(FleetSettings, Spawner):
             raise self._away(error) from error
         if answer.choice is None:
             raise refused(answer.explanation, answer.headline)
+        self._leave_time(answer.start_seconds)
         return answer.choice
+
+    def _leave_time(self, seconds: float | None) -> None:
+        """Put JupyterHub's own deadline, which gives no reason, behind the profile's.
+
+        JupyterHub reads it after the choice was made, and before it waits.
+        """
+        if self._configured_timeout is None:
+            self._configured_timeout = self.start_timeout
+        waits = self.queue_hold + self.controller_patience + DEADLINE_MARGIN_SECONDS
+        needed = 0 if seconds is None else math.ceil(seconds + waits)
+        self.start_timeout = max(self._configured_timeout, needed)
 
     # ---------------------------------------------------------------- the start
 

@@ -84,7 +84,8 @@ class FleetSettings(HasTraits):
     @default("start_timeout")
     def _start_timeout(self) -> int:
         # Above every limit of the controller and the agents (30 min to prepare): the
-        # Hub's own timeout ends in an empty message.
+        # Hub's own timeout ends in an empty message.  A profile that may take longer
+        # makes it longer for its own starts.
         return 3600
 
     @default("env_keep")

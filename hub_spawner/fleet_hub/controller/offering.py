@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from fleet_contracts.catalog import Profile, ResourceClass
+from fleet_contracts.catalog import Deadlines, Profile, ResourceClass
 from fleet_contracts.reasons import Explanation, ReasonKind
 from fleet_contracts.sentences import sentence
 from fleet_contracts.workloads import Principal, ServerKey
@@ -94,14 +94,20 @@ def validate(
 
     What can only wait is valid; what no machine may or can ever run is not.
     """
-    choice = read_choice(core.catalogs.current(), principal, options)
+    catalog = core.catalogs.current()
+    choice = read_choice(catalog, principal, options)
     if isinstance(choice, Explanation):
         return _refusal(choice)
     planner = core.engine.planner(core.clock.now())
     verdict = what_if(planner, principal, choice.profile, choice.class_name)
     if verdict.explanation is not None and verdict.explanation.kind in _FINAL:
         return _refusal(verdict.explanation)
-    return ValidateAnswer(choice=choice)
+    profile = catalog.profile_named(choice.profile)
+    deadlines = profile.deadlines if profile is not None else Deadlines()
+    return ValidateAnswer(
+        choice=choice,
+        start_seconds=deadlines.prepare_seconds + deadlines.start_seconds,
+    )
 
 
 def _refusal(fault: Explanation) -> ValidateAnswer:

@@ -7,6 +7,7 @@ from fleet_builders import NOON, a_record
 from fleet_controller import Fleet, a_catalog, an_ask
 
 from fleet_contracts.allocations import State
+from fleet_contracts.catalog import Deadlines, Profile
 from fleet_contracts.protocol import AgentEvent, Heartbeat, Launch
 from fleet_contracts.reasons import Reason
 from fleet_hub.adapters.memory_store import MemoryStore
@@ -175,6 +176,20 @@ def test_what_can_only_wait_is_a_valid_choice() -> None:
     assert offering.validate(fleet.core, an_ask().principal, options).choice
     empty = Fleet()
     assert offering.validate(empty.core, an_ask().principal, options).choice
+
+
+def test_a_valid_choice_says_how_long_its_start_may_take() -> None:
+    """JupyterHub is to wait longer than that: it has no reason to tell."""
+    profile = Profile(
+        name="jupyter",
+        title="JupyterLab",
+        classes=("small",),
+        runtimes=("python",),
+        deadlines=Deadlines(prepare_seconds=7200, start_seconds=300),
+    )
+    fleet = Fleet(catalog=a_catalog(profiles=(profile,)))
+    found = offering.validate(fleet.core, an_ask().principal, {"profile": "jupyter"})
+    assert found.start_seconds == 7500
 
 
 def test_a_catalog_that_lost_a_profile_ends_who_waits_for_it() -> None:
