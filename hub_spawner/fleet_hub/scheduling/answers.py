@@ -178,9 +178,10 @@ def _need_reason(
 def _shortage_of(entry: Entry, need: Need) -> Reason | None:
     """Return what is short, told apart by who has it."""
     reason = shortage(entry.free, need)
-    if reason is Reason.GPU_BUSY and bars(entry.outside, need, entry.capacity):
-        return Reason.FOREIGN_PROCESS
-    return reason
+    if reason is not Reason.GPU_BUSY or not entry.outside:
+        return reason
+    is_outside = bars(entry.outside, need, entry.capacity)
+    return Reason.FOREIGN_PROCESS if is_outside else reason
 
 
 def _numbers(
@@ -230,7 +231,7 @@ def _busy(entry: Entry, need: Need, reason: Reason) -> Explanation:
         free=sum(max(0, entry.free[position]) for position in positions),
         unit=unit,
         detail=SOME_MORE
-        if reason is Reason.GPU_BUSY and suitable(entry.outside, need)
+        if entry.outside and reason is Reason.GPU_BUSY and suitable(entry.outside, need)
         else None,
     )
 
