@@ -183,7 +183,7 @@ class FleetSpawner(FleetSettings, Spawner):
             self._configured_timeout = self.start_timeout
         waits = self.queue_hold + self.controller_patience + DEADLINE_MARGIN_SECONDS
         needed = 0 if seconds is None else math.ceil(seconds + waits)
-        self.start_timeout = max(self._configured_timeout, needed)
+        self.set_trait("start_timeout", max(self._configured_timeout, needed))
 
     # ---------------------------------------------------------------- the start
 
