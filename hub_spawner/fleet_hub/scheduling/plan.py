@@ -34,5 +34,5 @@ def planner_of(snapshot: Snapshot) -> Planner:
         planner.ask(waiting, again=Cause.RESTARTED)
     if snapshot.ranking is not None:
         planner.restore_ranking(snapshot.ranking)
-    planner.restore_promises()
+    planner.restore_promises(stand=snapshot.ranking is not None)
     return planner

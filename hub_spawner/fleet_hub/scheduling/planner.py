@@ -166,9 +166,10 @@ class Planner:
                     self._tell_why_not_restored(self._await_no_more(name))
                 self._agenda.pending |= self.waiters.keys()
 
-    def restore_promises(self) -> None:
+    def restore_promises(self, *, stand: bool = False) -> None:
         """Keep the promises of an earlier run where their ground is still there.
 
+        *stand*: they are those of a run that goes on, and are only looked at here.
         May be called once, after the machines and the line are complete.
         """
         machines = {
@@ -176,7 +177,7 @@ class Planner:
             for name, waiter in self.waiters.items()
             if waiter.waiting.reservation is not None
         }
-        for name in self._restore(machines):
+        for name in self._restore(machines, stand=stand):
             self._unrestored.setdefault(machines[name], set()).add(name)
             self.waiters[name].is_unrestored = True
 
@@ -189,7 +190,7 @@ class Planner:
             self._decider.recheck(self.waiters[name])
         return names
 
-    def _restore(self, names: Iterable[str]) -> list[str]:
+    def _restore(self, names: Iterable[str], *, stand: bool = False) -> list[str]:
         """Keep the promises of *names*; return whose ground is not there."""
         waiters = [self.waiters[name] for name in names if name in self.waiters]
         left = []
@@ -198,7 +199,7 @@ class Planner:
         ):
             if waiter.found is not None:
                 continue
-            if self.promises.restore(waiter, waiter.interest, self.now):
+            if self.promises.restore(waiter, waiter.interest, self.now, stands=stand):
                 self._decider.after_promise(waiter)
             else:
                 left.append(waiter.workload)

@@ -104,13 +104,23 @@ class Promises:
             entry.unclaim(waiter.workload)
         return found.machine
 
-    def restore(self, waiter: Waiter, interest: Interest, now: float) -> bool:
-        """Promise again what *waiter* was promised by an earlier run, if it still holds."""
+    def restore(
+        self, waiter: Waiter, interest: Interest, now: float, *, stands: bool = False
+    ) -> bool:
+        """Promise again what *waiter* was promised by an earlier run, if it still holds.
+
+        *stands*: no run has ended, so a machine that is away for a moment keeps it.
+        """
         kept = waiter.waiting.reservation
         entry = None if kept is None else self._fleet.entries.get(kept.machine)
-        if kept is None or entry is None or entry.trouble is not None:
+        if kept is None or entry is None:
             return False
-        for need in self._fleet.needs_on(interest, entry):
+        needs = self._fleet.needs_on(interest, entry)
+        if entry.trouble is not None:
+            if not (stands and entry.machine.expected_back):
+                return False
+            needs = self._fleet.outlook_on(interest, entry).needs
+        for need in needs:
             opening = opening_at(
                 entry.room(now),
                 need,

@@ -14,6 +14,7 @@ from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
 from fleet_hub.cli import parser
 from fleet_hub.controller import asking, exporting, stopping
+from fleet_hub.controller.ticking import tick
 from fleet_hub.controller.timelines import timeline_of
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.explaining.answers import UnknownSubjectError, answer, line
@@ -219,6 +220,24 @@ def test_a_replayed_line_stands_as_it_stood_when_it_was_exported() -> None:
     question = Question.model_validate(asked)
     live = answer(exporting.view_of(fleet.core), question)
     assert answer(replayed(fleet), question) == live
+
+
+def test_a_promise_on_a_machine_that_is_away_for_a_moment_is_replayed() -> None:
+    """It stands in the controller; a machine that is declared gone keeps none there."""
+    fleet = a_busy_fleet()
+    before = [one.no_later_than for one in line(exporting.view_of(fleet.core)).waiting]
+    assert all(before)
+    for agent in fleet.agents.values():
+        agent.disconnect()
+    told = line(exporting.view_of(fleet.core)).waiting
+    assert [one.no_later_than for one in told] == before
+    assert line(replayed(fleet)).waiting == told
+    fleet.clock.advance(3600)
+    tick(fleet.core)
+    fleet.cycle()
+    told = line(exporting.view_of(fleet.core)).waiting
+    assert not any(one.no_later_than for one in told)
+    assert line(replayed(fleet)).waiting == told
 
 
 def test_a_mark_of_byte_order_before_the_state_is_nothing() -> None:
