@@ -61,7 +61,10 @@ def test_turning_names_off_hides_those_that_were_told_before(*, visible: bool) -
         named, True
     )
     fleet._settings = Settings(names_visible=visible)
-    later = read(fleet.restarted(), record)
+    again = fleet.restarted()
+    again.agents["box"].connect()
+    again.cycle()
+    later = read(again, record)
     assert {way: "alice" in text for way, text in later.items()} == dict.fromkeys(
         later, visible
     )
