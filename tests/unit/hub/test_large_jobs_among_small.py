@@ -8,6 +8,7 @@ import pytest
 from scheduling_builders import (
     ALICE,
     BOB,
+    GIB,
     NOON,
     OPEN,
     a_catalog,
@@ -390,6 +391,26 @@ def test_a_kept_machine_that_lost_a_gpu_for_good_is_kept_no_more() -> None:
     )
     planner.put_machine(replace(smaller, facts=facts, held=held))
     assert starts(planner, 800) == [("small", "gpu-box")]
+
+
+@pytest.mark.parametrize(("free_gib", "is_kept"), [(400, True), (50, False)])
+def test_a_kept_machine_that_is_described_again_stays_kept_while_it_would_do(
+    free_gib: int, *, is_kept: bool
+) -> None:
+    """Its disk has become fuller: as long as what is needed fits, nothing changes."""
+    large = a_gpu_class("all", devices=8, disk_bytes=100 * GIB)
+    classes = (CLASSES[0], large, *CLASSES[2:])
+    catalog = CATALOG.model_copy(update={"classes": classes})
+    planner = a_line(a_full_box(), catalog=catalog)
+    ask(planner, "large", "all", asked_at=NOON - HOUR, principal=ALICE)
+    planner.decide(NOON)
+    planner.release("gpu-box", "gpu-box-0")
+    planner.decide(NOON + 1)
+    box = a_full_box()
+    facts = box.facts.model_copy(update={"disk_free_bytes": free_gib * GIB})
+    planner.put_machine(replace(box, facts=facts, held=box.held[1:]))
+    ask(planner, "small", "one-endless")
+    assert bool(starts(planner, 2)) is not is_kept
 
 
 def test_what_is_promised_for_good_to_somebody_else_is_not_kept() -> None:
