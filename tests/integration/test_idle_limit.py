@@ -61,6 +61,13 @@ async def test_who_is_idle_with_an_open_tab_ends_when_it_was_said(
             while (told := await holder(service, wanted, 2)).get("idle_ends") is None:
                 await sees(agent, 40)
         ends = datetime.fromisoformat(told["idle_ends"])
+        # The notice follows with the controller's next tick.
+        path = f"api/workloads/{mine}/timeline?wait=5"
+        async with asyncio.timeout(PATIENCE):
+            while "idle_soon" not in str(
+                await service.json(path, token="token hub-token-of-alice")
+            ):
+                pass
         _, page = await Browser(service, "alice").visit(f"workloads/{mine}")
         assert "unless something is computed" in page
         assert "and it ends if that lasts another" in page
