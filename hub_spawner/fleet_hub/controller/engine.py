@@ -29,7 +29,7 @@ from fleet_hub.controller.states import (
 from fleet_hub.scheduling.decisions import Plan
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
-from fleet_hub.scheduling.snapshot import MachineState, Usage, Waiting
+from fleet_hub.scheduling.snapshot import MachineState, Ranking, Usage, Waiting
 
 
 MOST_TURNS: Final = 8
@@ -125,6 +125,10 @@ class Engine:
             self._follow_workload(planner, name)
         planner.follow_structure()
         return planner
+
+    def ranking(self) -> Ranking | None:
+        """Return how the line stands; None: nothing was decided yet."""
+        return None if self._planner is None else self._planner.line.ranking()
 
     def line_moved(self, watched: Iterable[str] = ()) -> None:
         """A cycle is over: everybody may have another answer; *watched* ones come first."""

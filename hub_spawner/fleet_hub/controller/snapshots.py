@@ -13,4 +13,4 @@ def snapshot(core: Core) -> Snapshot:
     """Return the fleet, the line as it stands and the rules as of now."""
     now = core.clock.now()
     fleet = whole_fleet(core.model, core.catalogs.current(), core.settings, now)
-    return replace(fleet, ranking=core.engine.planner(now).line.ranking())
+    return replace(fleet, ranking=core.engine.ranking())
