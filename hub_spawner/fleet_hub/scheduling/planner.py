@@ -179,7 +179,12 @@ class Planner:
         }
         for name in self._restore(machines, stand=stand):
             self._unrestored.setdefault(machines[name], set()).add(name)
-            self.waiters[name].is_unrestored = True
+            entry = self.fleet.entries.get(machines[name])
+            self.waiters[name].is_unrestored = (
+                self.fleet.context.recovering
+                and entry is not None
+                and entry.trouble is not None
+            )
 
     def _await_no_more(self, machine: str) -> set[str]:
         """Return who awaited *machine*, and now does no more."""

@@ -139,16 +139,15 @@ class Promises:
     ) -> Explanation:
         """Return why what an earlier run promised to *waiter* holds no more."""
         kept = waiter.waiting.reservation
-        if kept is None:
-            return broken(Cause.RESTARTED, None)
-        entry = self._fleet.entries.get(kept.machine)
+        name = "" if kept is None else kept.machine
+        entry = self._fleet.entries.get(name)
         if entry is None or entry.trouble is not None:
-            return _cause(entry, kept.machine, now)
+            return _cause(entry, name, now)
         if not self._fleet.needs_on(interest, entry):
             outlook = self._fleet.outlook_on(interest, entry)
-            why = outlook.unhealthy or outlook.nearest_miss
-            return broken(why.reason, kept.machine)
-        return _cause(entry, kept.machine, now)
+            unhealthy = outlook.unhealthy if outlook.needs else None
+            return broken((unhealthy or outlook.nearest_miss).reason, name)
+        return _cause(entry, name, now)
 
     def check(self, name: str, now: float) -> list[Waiter]:
         """Drop the promises on machine *name* that lost their ground; return whose.

@@ -330,3 +330,15 @@ def test_an_idle_fleet_is_open() -> None:
     fleet.machine()
     states = {(row.state, row.glyph, row.mark) for row in class_rows(fleet.core)}
     assert states == {("open", "✓", "done")}
+
+
+def test_a_profile_for_nobody_gives_its_class_no_place() -> None:
+    """There is nobody to ask for."""
+    planner = a_planner(
+        a_machine(),
+        catalog=a_catalog(
+            classes=(a_class("cpu"),),
+            profiles=(a_profile(classes=("cpu",), audience=Audience(everyone=False)),),
+        ),
+    )
+    assert places(planner, "cpu") == Places(free=0, total=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from scheduling_builders import (
     ALICE,
     BOB,
@@ -584,3 +585,28 @@ def test_a_restart_gives_nobody_the_quota_that_a_promise_of_before_counts_in() -
     found = told(planner)
     assert (found["promised"].reservation, found["promised"].broken) == (kept, None)
     assert found["barred"].explanation.reason is Reason.USER_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("home", "cause"),
+    [
+        (a_machine("b", sharing=OPEN, drivers=BOTH_DRIVERS), "accelerator_mismatch"),
+        (a_busy_box("b", NOON + 9 * HOUR), "less_room"),
+        (a_machine("c"), "machine_removed"),
+    ],
+)
+def test_after_a_restart_the_cause_is_what_became_of_the_machine(
+    home: MachineState, cause: str
+) -> None:
+    """And not the restart, which takes nobody's ground."""
+    kept = Reservation(machine="b", driver=DriverName.SIMULATION, start=NOON + HOUR)
+    planner = a_planner(
+        a_busy_box("a", NOON + 5 * HOUR),
+        home,
+        waiting=(a_gpu_request("next", promise=NOON + HOUR, reservation=kept),),
+    )
+    planner.decide(NOON)
+    found = told(planner)["next"]
+    assert found.no_later_than == NOON + 5 * HOUR + SLACK_SECONDS
+    assert found.broken is not None
+    assert (found.broken.subject, found.broken.machine) == (cause, "b")
