@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from scheduling_builders import (
     ALICE,
     BOB,
@@ -194,17 +193,6 @@ def test_an_urgent_request_takes_no_promise_of_a_machine_that_it_cannot_use() ->
         assert found[urgent.workload].reservation.machine == "z"
 
 
-def test_a_restart_keeps_a_promise_with_the_driver_that_it_was_made_for() -> None:
-    """Though another driver of the same machine would be preferred today."""
-    start = NOON + 2 * HOUR
-    kept = Reservation(machine="box", driver=DriverName.SIMULATION, start=start)
-    planner = a_planner(
-        replace(a_busy_box(), owner="alice"),
-        waiting=(a_gpu_request("next", promise=start, reservation=kept),),
-    )
-    assert waits_with(planner, "next") == kept
-
-
 def waits_with(planner: Planner, workload: str) -> Reservation | None:
     """Return what is promised to *workload* before anything is decided."""
     return told(planner)[workload].reservation
@@ -343,29 +331,6 @@ def test_files_that_are_away_for_a_moment_delay_nobody_and_for_longer_break_a_pr
     planner.put_machine(a_machine("home"))
     (placement,) = planner.decide(NOON + 4).placements
     assert placement.workload == "copy"
-
-
-def test_a_restart_waits_for_the_machine_with_the_files_before_it_breaks_a_promise() -> (
-    None
-):
-    """Nobody knows yet whether that machine comes back; one that is gone does not."""
-    kept = Reservation(machine="box", driver=DriverName.NATIVE, start=NOON + HOUR)
-    planner = a_planner(
-        a_gpu_box("box", held=(a_gpu_hold("box", ends_by=NOON + HOUR - 60),)),
-        waiting=(
-            a_gpu_request("copy", source="home", promise=NOON + HOUR, reservation=kept),
-        ),
-        recovering=True,
-    )
-    planner.restore_promises()
-    planner.decide(NOON)
-    assert told(planner)["copy"].no_later_than == NOON + HOUR
-    planner.recover(recovering=False)
-    planner.decide(NOON + 1)
-    waits = told(planner)["copy"]
-    assert waits.no_later_than is None
-    assert waits.broken is not None
-    assert waits.broken.machine == "home"
 
 
 def test_a_broken_promise_stays_news_until_the_one_it_concerns_has_read_it() -> None:
@@ -532,81 +497,3 @@ def test_who_is_kept_back_by_a_promise_starts_as_soon_as_it_is_broken() -> None:
     planner.put_machine(replace(a_busy_box(), online=False))
     (placement,) = planner.decide(NOON + 2).placements
     assert placement.workload == "beside"
-
-
-def test_a_restart_gives_nobody_a_later_place_before_their_machine_can_be_back() -> (
-    None
-):
-    """Another machine is there first; what was said stands until it is known to be over."""
-    due = NOON + HOUR
-    kept = Reservation(machine="b", driver=DriverName.NATIVE, start=due)
-    waiting = (a_gpu_request("next", promise=due, reservation=kept),)
-    later = a_busy_box("a", NOON + 5 * HOUR)
-    away = replace(a_busy_box("b", due - SLACK_SECONDS), online=False)
-    planner = a_planner(later, away, recovering=True, waiting=waiting)
-    planner.decide(NOON)
-    found = told(planner)["next"]
-    assert (found.no_later_than, found.reservation, found.broken) == (due, None, None)
-    planner.put_machine(replace(away, online=True))
-    planner.decide(NOON + 1)
-    assert told(planner)["next"].reservation == kept
-
-    planner = a_planner(later, away, recovering=True, waiting=waiting)
-    planner.decide(NOON)
-    planner.recover(recovering=False)
-    planner.decide(NOON + 30)
-    found = told(planner)["next"]
-    assert found.no_later_than == NOON + 5 * HOUR + SLACK_SECONDS
-    assert found.broken is not None
-    assert (found.broken.subject, found.broken.machine) == (Reason.OFFLINE, "b")
-
-
-def test_a_restart_gives_nobody_the_quota_that_a_promise_of_before_counts_in() -> None:
-    """Whose machine is back first does not overtake who was promised a place."""
-    quota = Quota(user="alice", devices=1)
-    due = NOON + HOUR
-    kept = Reservation(machine="b", driver=DriverName.NATIVE, start=due)
-    away = replace(a_busy_box("b", due - SLACK_SECONDS), online=False)
-    planner = a_planner(
-        a_busy_box("a", NOON + 2 * HOUR),
-        away,
-        recovering=True,
-        catalog=HOURLY_GPUS.model_copy(update={"quotas": (quota,)}),
-        waiting=(
-            a_gpu_request("promised", promise=due, reservation=kept),
-            a_gpu_request("barred", asked_at=NOON - 90),
-        ),
-    )
-    planner.decide(NOON)
-    found = told(planner)
-    assert found["barred"].no_later_than is None
-    planner.put_machine(replace(away, online=True))
-    planner.decide(NOON + 1)
-    found = told(planner)
-    assert (found["promised"].reservation, found["promised"].broken) == (kept, None)
-    assert found["barred"].explanation.reason is Reason.USER_LIMIT
-
-
-@pytest.mark.parametrize(
-    ("home", "cause"),
-    [
-        (a_machine("b", sharing=OPEN, drivers=BOTH_DRIVERS), "accelerator_mismatch"),
-        (a_busy_box("b", NOON + 9 * HOUR), "less_room"),
-        (a_machine("c"), "machine_removed"),
-    ],
-)
-def test_after_a_restart_the_cause_is_what_became_of_the_machine(
-    home: MachineState, cause: str
-) -> None:
-    """And not the restart, which takes nobody's ground."""
-    kept = Reservation(machine="b", driver=DriverName.SIMULATION, start=NOON + HOUR)
-    planner = a_planner(
-        a_busy_box("a", NOON + 5 * HOUR),
-        home,
-        waiting=(a_gpu_request("next", promise=NOON + HOUR, reservation=kept),),
-    )
-    planner.decide(NOON)
-    found = told(planner)["next"]
-    assert found.no_later_than == NOON + 5 * HOUR + SLACK_SECONDS
-    assert found.broken is not None
-    assert (found.broken.subject, found.broken.machine) == (cause, "b")
