@@ -242,6 +242,30 @@ def test_the_inventory_of_one_machine_says_nothing_of_another() -> None:
     assert [stop.allocation for stop in agent.stops()] == [allocation_of(record)]
 
 
+@pytest.mark.parametrize("event", [AgentEvent.ENDED, AgentEvent.SERVING])
+def test_a_machine_cannot_say_what_another_one_has_ended_or_still_runs(
+    event: AgentEvent,
+) -> None:
+    """By the right number of the order even: it is foreign, and frees or holds nothing."""
+    fleet = Fleet()
+    agent = fleet.machine()
+    other = fleet.machine("other")
+    record = a_ready_server(fleet, agent)
+    agent.disconnect()
+    stopping.declare_lost(fleet.core, "box")
+    claimed = agent.ledger[allocation_of(record)].model_copy(update={"event": event})
+    other.disconnect()
+    other.connect(inventory=False)
+    other.say(Inventory(items=(claimed,), last=True))
+    presence = fleet.core.model.presence["other"]
+    assert presence.foreign == {(claimed.allocation, claimed.epoch)}
+    assert presence.leftovers == set()
+    assert other.stops() == []
+    assert claimed.allocation in fleet.core.model.issued
+    agent.connect()
+    assert [stop.allocation for stop in agent.stops()] == [claimed.allocation]
+
+
 def test_a_ledger_that_is_lost_is_told_once() -> None:
     """Every link of that machine finds it missing; it is news only the first time."""
     fleet = Fleet()
