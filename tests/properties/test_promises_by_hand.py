@@ -372,7 +372,10 @@ class PromisesByHand(FleetByHand):
         if cause == Cause.LESS_ROOM:
             assert broken.machine in self.worse, "nobody's ground was taken"
         if self.is_restarting:
-            assert cause in {Reason.OFFLINE, Cause.HOLDER_OVERDUE}, cause
+            # Whoever matters more may take a lower promise while their own machine is not
+            # back yet: their right at any time.
+            higher = {Cause.PRIORITY, Cause.PUT_FIRST}
+            assert cause in {Reason.OFFLINE, Cause.HOLDER_OVERDUE, *higher}, cause
 
     def priority(self, waiting: Waiting) -> int:
         """Return how far before others somebody comes."""
