@@ -119,10 +119,15 @@ class AskingMachine(RuleBasedStateMachine):
         record = self.mine(user)
         if record is not None and record.state in WAITING:
             stopping.leave(self.fleet.core, record)
-        elif record is not None and record.assignment is not None:
+        elif record is not None and self.is_launched(record):
             self.fleet.agents["box"].report(allocation_of(record), AgentEvent.FAILED)
         self.fleet.clock.advance(1)
         self.fleet.cycle()
+
+    def is_launched(self, record: Workload) -> bool:
+        """Return whether the machine was told: a turn is not, until the Hub comes for it."""
+        held = record.assignment
+        return held is not None and held.allocation in self.fleet.agents["box"].launched
 
     @precondition(lambda self: self.fleet.agents)
     @rule()
