@@ -13,6 +13,7 @@ from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.steps import shown
 from fleet_contracts.telling import (
     duration,
+    event_with_why,
     event_words,
     glyph,
     headline_words,
@@ -226,6 +227,12 @@ def test_a_note_is_told_in_its_own_words() -> None:
     said = "Somebody, bob, waits for what this server holds, and asks for it."
     assert event_words(an_event(TimelineKind.NOTE, explanation=wished)) == said
     assert event_words(an_event(TimelineKind.NOTE)) == "Note"
+
+
+def test_a_step_without_a_why_is_told_alone() -> None:
+    """Nothing stands behind it: no empty reason, no colon."""
+    placed = an_event(TimelineKind.PLACED, machine="gpu-17")
+    assert event_with_why(placed, NOON) == event_words(placed)
 
 
 def test_an_idle_limit_is_told_with_what_keeps_it_off() -> None:

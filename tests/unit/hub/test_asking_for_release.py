@@ -8,7 +8,16 @@ import pytest
 from fleet_builders import a_principal
 from fleet_controller import Fleet, allocation_of
 from held_gpu import a_held_gpu, an_open_box, rests
-from scheduling_builders import a_catalog
+from scheduling_builders import (
+    BOTH_DRIVERS,
+    NOON,
+    OPEN,
+    a_catalog,
+    a_gpu_box,
+    a_gpu_hold,
+    a_gpu_request,
+    a_planner,
+)
 
 from fleet_contracts.catalog import Quota
 from fleet_contracts.protocol import AgentEvent
@@ -24,6 +33,7 @@ from fleet_hub.controller.records import Workload
 from fleet_hub.controller.settings import Settings
 from fleet_hub.controller.timelines import etag_of, timeline_of
 from fleet_hub.scheduling.holders import MOST_ASKERS
+from fleet_hub.scheduling.releasing import held_up_by
 
 
 def waits(fleet: Fleet, name: str = "bob", user_id: int = 2, **more: str) -> Workload:
@@ -337,3 +347,19 @@ def test_who_waits_is_told_anew_once_a_holder_rests() -> None:
         assert told(fleet, bob).idle_since is not None
         assert "GPU at rest since" in timeline.headline
     assert etag_of(timeline) != before
+
+
+def test_what_is_held_where_the_machine_is_gone_helps_nobody() -> None:
+    """A machine that was taken out of the fleet gives no place, whoever ends there."""
+    hold = replace(a_gpu_hold("box"), handle="bob-holds")
+    planner = a_planner(
+        a_gpu_box("box", gpus=1, sharing=OPEN, drivers=BOTH_DRIVERS, held=(hold,)),
+        waiting=(a_gpu_request("next"),),
+    )
+    planner.decide(NOON)
+    waiter = planner.waiters["next"]
+    found = held_up_by(planner, waiter, "box", "bob-holds")
+    assert found is not None
+    assert found.handle == "bob-holds"
+    planner.remove_machine("box")
+    assert held_up_by(planner, waiter, "box", "bob-holds") is None
