@@ -161,6 +161,8 @@ def test_news_arrives_without_a_reload_and_disturbs_nobody(
 
     The step that somebody had opened and focused stays so.
     """
+    # JupyterLab's own first focus goes to what it opens at its start.
+    expect(lab.page.locator(".jp-Launcher-body").first).to_be_visible()
     lab.open()
     story = an_admission()
     peer.say(story.document(profile_title="GPU of mine"))
