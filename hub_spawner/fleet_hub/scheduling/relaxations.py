@@ -132,6 +132,8 @@ def _memory(
 def _disk(
     fleet: Fleet, chosen: ResourceClass, beside: Iterable[Vector]
 ) -> Sequence[Step]:
+    if not chosen.disk_bytes:
+        return []  # nothing is asked for, and the disks are as many as the machines
     values = {
         amount
         for entry in fleet.entries.values()
