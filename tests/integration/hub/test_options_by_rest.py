@@ -16,6 +16,7 @@ import pytest
 import requests
 from bs4 import BeautifulSoup
 from fleet import Fleet
+from fleet_parts import server_path
 
 
 pytestmark = [
@@ -83,7 +84,7 @@ def devices_held(running: Fleet) -> dict[str, list[str]]:
 def post(running: Fleet, user: str, body: bytes, server: str = "") -> requests.Response:
     """Ask for a server with exactly this body."""
     return requests.post(
-        f"{running.url}/hub/api/{fleet.server_path(user, server)}",
+        f"{running.url}/hub/api/{server_path(user, server)}",
         headers={"Authorization": f"token {running.token_of(user)}"},
         data=body,
         timeout=fleet.PATIENCE,

@@ -17,6 +17,7 @@ from typing import Any
 import fleet as harness
 import lent_machine
 import pytest
+import requests
 from fleet import Fleet, wait_until
 
 
@@ -175,7 +176,7 @@ def _told(fleet: Fleet, server: str, reason: str) -> bool:
     """Whether the timeline of *server* gives *reason*."""
     try:
         events: list[dict[str, Any]] = fleet.timeline("ada", server)["events"]
-    except (LookupError, harness.requests.RequestException):
+    except (LookupError, requests.RequestException):
         return False
     return any(
         (event.get("explanation") or {}).get("reason") == reason for event in events
