@@ -15,6 +15,9 @@ from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.versions import is_older, version_key
 
 
+Narrow = Callable[[PlaceableDevice, ResourceClass], bool]
+
+
 def devices_of_kind(
     facts: PlacementFacts, accelerator: Accelerator
 ) -> tuple[PlaceableDevice, ...]:
@@ -88,9 +91,9 @@ def _is_whole(device: PlaceableDevice, chosen: ResourceClass) -> bool:
 def _other_model(
     devices: Sequence[PlaceableDevice], chosen: ResourceClass
 ) -> Explanation:
-    names = sorted({device.name for device in devices if device.name is not None})
-    if not names:
+    if _might_do(devices, chosen, is_named, lambda device: device.name):
         return _unknown("device_model")
+    names = sorted({device.name for device in devices if device.name is not None})
     suitable = sum(is_named(device, chosen) for device in devices)
     if suitable:
         return _few(chosen, suitable, f"it has {', '.join(names)}")
@@ -105,16 +108,12 @@ def _other_model(
 def _low_capability(
     devices: Sequence[PlaceableDevice], chosen: ResourceClass
 ) -> Explanation:
-    known = {
-        device.compute_capability
-        for device in devices
-        if device.compute_capability is not None
-    }
-    if not known:
+    if _might_do(devices, chosen, computes, lambda device: device.compute_capability):
         return _unknown("compute_capability")
     suitable = sum(computes(device, chosen) for device in devices)
     if suitable:
         return _few(chosen, suitable, "the others have a lower compute capability")
+    known = (device.compute_capability or "" for device in devices)
     best = max(known, key=lambda text: version_key(text) or (0,))
     return Explanation(
         reason=Reason.COMPUTE_CAPABILITY_TOO_LOW,
@@ -127,12 +126,9 @@ def _low_capability(
 def _little_memory(
     devices: Sequence[PlaceableDevice], chosen: ResourceClass
 ) -> Explanation:
-    known = sorted(
-        (device.memory_bytes for device in devices if device.memory_bytes is not None),
-        reverse=True,
-    )
-    if len(known) < chosen.devices:
+    if _might_do(devices, chosen, is_large, lambda device: device.memory_bytes):
         return _unknown("device_memory")
+    known = sorted((device.memory_bytes or 0 for device in devices), reverse=True)
     return Explanation(
         reason=Reason.VRAM_TOO_SMALL,
         requested=chosen.device_memory_bytes,
@@ -149,10 +145,23 @@ def _not_whole(
     return _few(chosen, len(whole), "the others cannot be handed out whole")
 
 
+def _might_do(
+    devices: Sequence[PlaceableDevice],
+    chosen: ResourceClass,
+    suits_it: Narrow,
+    told: Callable[[PlaceableDevice], object],
+) -> bool:
+    """Return whether enough suit, if those that do not tell turned out to."""
+    possible = sum(
+        told(device) is None or suits_it(device, chosen) for device in devices
+    )
+    return possible >= chosen.devices
+
+
 _STEPS: Final[
     tuple[
         tuple[
-            Callable[[PlaceableDevice, ResourceClass], bool],
+            Narrow,
             Callable[[Sequence[PlaceableDevice], ResourceClass], Explanation],
         ],
         ...,

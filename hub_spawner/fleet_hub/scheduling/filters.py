@@ -2,12 +2,14 @@
 
 Each filter judges one machine by what does not change from minute to minute, and
 returns an explanation with numbers, or None.  What nobody knows fails closed: an
-unknown amount is neither zero need nor free capacity, and says so.
+unknown amount is neither zero need nor free capacity, and says so.  Yet no "not known"
+hides a "never": what is known of a machine that has not told everything yet is said,
+so that nobody is offered to wait for a machine that they may never use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,16 +47,26 @@ NEVER_LOOKED_FOR: Final = "nothing on it looks for that"
 _OS_NAMES: Final = {OperatingSystem.LINUX: "linux", OperatingSystem.MACOS: MACOS}
 
 
-def knows_itself(candidate: Candidate) -> Explanation | None:
-    """Reject a machine whose facts are not in yet.
+def refusal_of(candidate: Candidate) -> Explanation | None:
+    """Return why the machine can never run it, or what is not known; None: it can.
 
-    What its record and the catalog rule out is known all the same: whoever may never
-    use it need not wait for it to come back.
+    Of a machine without facts only its record and the catalog are asked.
     """
     if candidate.facts.known:
-        return None
-    found = (check(candidate) for check in _OF_THE_RECORD)
-    return next((item for item in found if item is not None), _unknown("host"))
+        return surest(check(candidate) for check in FILTERS)
+    return surest(check(candidate) for check in _OF_THE_RECORD) or _unknown("host")
+
+
+def surest(answers: Iterable[Explanation | None]) -> Explanation | None:
+    """Return the first "no" that is known, else the first that is not; None: no "no"."""
+    unknown = None
+    for found in answers:
+        if found is None:
+            continue
+        if found.reason is not Reason.CAPABILITIES_UNKNOWN:
+            return found
+        unknown = unknown or found
+    return unknown
 
 
 def has_the_accelerator(candidate: Candidate) -> Explanation | None:
@@ -154,11 +166,10 @@ def has_the_capabilities(candidate: Candidate) -> Explanation | None:
     required = dict.fromkeys(candidate.request.profile.requirements.capabilities)
     # Without a runtime this is not asked: see the order of ``FILTERS``.
     required |= dict.fromkeys(runtime.requires if runtime is not None else ())
-    for capability in required:
-        found = _judge_capability(candidate, capability, selection.ref)
-        if found is not None:
-            return found
-    return None
+    return surest(
+        _judge_capability(candidate, capability, selection.ref)
+        for capability in required
+    )
 
 
 def has_the_frameworks(candidate: Candidate) -> Explanation | None:
@@ -195,12 +206,15 @@ def is_large_enough(candidate: Candidate) -> Explanation | None:
     cores = _too_small(
         Reason.CPU_TOO_SMALL, chosen.cpu_milli, facts.cores_milli, "milli_cores"
     )
-    if cores is not None:
-        return as_lent(cores, facts.whole_cores_milli)
     memory = _too_small(
         Reason.MEMORY_TOO_SMALL, chosen.memory_bytes, facts.memory_bytes, "bytes"
     )
-    return None if memory is None else as_lent(memory, facts.whole_memory_bytes)
+    return surest(
+        (
+            cores and as_lent(cores, facts.whole_cores_milli),
+            memory and as_lent(memory, facts.whole_memory_bytes),
+        )
+    )
 
 
 def has_the_labels(candidate: Candidate) -> Explanation | None:
@@ -239,7 +253,6 @@ _OF_THE_RECORD: Final[tuple[Filter, ...]] = (
 """What needs no word of the machine itself."""
 
 FILTERS: Final[tuple[Filter, ...]] = (
-    knows_itself,
     has_the_accelerator,
     suits_the_system,
     has_a_runtime,

@@ -15,7 +15,7 @@ from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.device_filters import devices_of_kind, suits
-from fleet_hub.scheduling.filters import FILTERS, Candidate
+from fleet_hub.scheduling.filters import Candidate, refusal_of
 from fleet_hub.scheduling.nearness import is_hopeless, nearest
 from fleet_hub.scheduling.signatures import Signature, type_of
 from fleet_hub.scheduling.vectors import Need
@@ -110,8 +110,7 @@ def look(
             relation=relation,
             trust=trust,
         )
-        found = (check(candidate) for check in FILTERS)
-        miss = next((item for item in found if item is not None), None)
+        miss = refusal_of(candidate)
         if miss is None:
             needs.append(_need(signature, request, driver))
         else:
