@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from pretended_gpu import a_cuda
 from fleet_agent.drivers.base import DriverError, Job
 from fleet_agent.drivers.common import reaching as asking
 from fleet_agent.drivers.docker import planning, reaching
+from fleet_agent.drivers.docker.containers import Containers
 from fleet_agent.drivers.docker.driver import DockerDriver
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import Accelerator, Resources
@@ -93,4 +95,28 @@ async def test_a_container_that_ended_while_it_was_asked_says_why_it_ended(
     monkeypatch.setattr(asking, "_SCRIPT", forever)
     job = a_gpu_job(environment={"FLEET_TEST_FAULT": "dies"})
     why = await refusal(make_driver(shared_engine), job)
+    assert why.reason is Reason.SERVER_EXITED
+
+
+async def test_an_engine_that_learns_late_of_an_end_is_waited_for(
+    make_driver: Maker, shared_engine: PrivateEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was killed with its container is told a moment before the end is known."""
+    look, ends = Containers.look, list[asyncio.Task[Any]]()
+
+    async def first_look_sees_it_run(self: Containers, container: str) -> Any:
+        answer = await look(self, container)
+        if killed and not ends:
+            kill = self._engine.ask(lambda client: client.kill(container))
+            ends.append(asyncio.create_task(kill))
+        return answer
+
+    killed = list[str]()
+    monkeypatch.setattr(
+        reaching, "_run", lambda container, *_: killed.append(container) or (137, "")
+    )
+    monkeypatch.setattr(Containers, "look", first_look_sees_it_run)
+    job = a_gpu_job(environment={"FLEET_TEST_FAULT": "never"})
+    why = await refusal(make_driver(shared_engine), job)
+    await asyncio.gather(*ends)
     assert why.reason is Reason.SERVER_EXITED

@@ -254,7 +254,7 @@ class DockerDriver(Driver):
         await self._engine.ask(lambda client: client.start(container))
         check = check_of(job.spec.resources)
         if check:
-            await insist(self._engine, self._containers, container, check)
+            await insist(self._engine, self._containers, record, container, check)
         answer = await self._containers.look(container)
         port = planning.published_port(answer or {})
         if port is None:

@@ -6,6 +6,7 @@ what the GPU driver needs: both would be a notebook that computes on the CPU.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
@@ -16,23 +17,32 @@ from fleet_agent.drivers.common.reaching import (
     not_known,
     not_used,
 )
-from fleet_agent.drivers.docker.containers import Containers, is_running
+from fleet_agent.drivers.docker.containers import Containers
 from fleet_agent.drivers.docker.engine import Client, Engine
 from fleet_agent.drivers.docker.errors import (
     EndedEarlyError,
     EngineAwayError,
     EngineError,
 )
+from fleet_agent.drivers.docker.records import Record
 
 
 PYTHON: Final = "python3"
 """As which an image that starts a notebook server has its Python."""
+_ENDING_SECONDS: Final = 5.0
+"""How long an engine may still call a container running whose processes it has ended."""
+_OF_ITS_OWN: Final = range(1, 126)
+"""With which a check ends that began, and that nothing killed."""
 
 
 async def insist(
-    engine: Engine, containers: Containers, container: str, check: Sequence[str]
+    engine: Engine,
+    containers: Containers,
+    record: Record,
+    container: str,
+    check: Sequence[str],
 ) -> None:
-    """Run *check* in *container*, which runs; return if it succeeds.
+    """Run *check* in *container* of *record*, which runs; return if it succeeds.
 
     Raises:
         DriverError: it does not, or nobody can tell.
@@ -50,10 +60,19 @@ async def insist(
         return
     if status == UNREACHED_STATUS and UNREACHED in said:
         raise not_used(said.strip())
-    answer = await containers.look(container)
-    if answer is None or not is_running(answer):
+    if status not in _OF_ITS_OWN and await _ends(containers, record, container):
         raise EndedEarlyError
     raise not_known(f"its Python could not be asked ({status}): {said.strip()}")
+
+
+async def _ends(containers: Containers, record: Record, container: str) -> bool:
+    """Return whether the container ends; its check ends first where it does."""
+    try:
+        async with asyncio.timeout(_ENDING_SECONDS):
+            await containers.until_gone(record, container)
+    except TimeoutError:
+        return False
+    return True
 
 
 def _run(container: str, command: Sequence[str], client: Client) -> tuple[int, str]:
