@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 from typing_extensions import override
 
 from fleet_contracts.base import Contract, Slug
+from fleet_contracts.time_limits import TimeLimits, shorter
 from fleet_contracts.workloads import (
     Accelerator,
     Bytes,
@@ -29,6 +30,8 @@ from fleet_contracts.workloads import (
 
 
 Count = Annotated[int, Field(ge=0)]
+UNSEEN: Final = frozenset({Accelerator.MPS, Accelerator.ROCM})
+"""Devices of which nobody can see whether they compute: no idle limit ends those."""
 
 
 class OperatingSystem(StrEnum):
@@ -242,22 +245,25 @@ class Catalog(Contract):
 
     def limit_seconds(self, profile: Profile, chosen: ResourceClass) -> float | None:
         """Return how long a workload may run; None: as long as it likes."""
-        return _shorter(profile.limit_seconds, chosen.limit_seconds)
+        found = self.time_limits(profile, chosen).limit
+        return None if found is None else found.seconds
 
     def idle_limit_seconds(
         self, profile: Profile, chosen: ResourceClass
     ) -> float | None:
         """Return how long one may compute nothing; None: as long as it likes."""
-        return _shorter(profile.idle_limit_seconds, chosen.idle_limit_seconds)
+        found = self.time_limits(profile, chosen).idle_limit
+        return None if found is None else found.seconds
 
-    def limited_by(self, profile: Profile, chosen: ResourceClass) -> str:
-        """Return which entry sets the limit, where there is one: the shorter of two."""
-        is_class = self.limit_seconds(profile, chosen) == chosen.limit_seconds
-        return f"class {chosen.name}" if is_class else f"profile {profile.name}"
-
-
-def _shorter(*limits: float | None) -> float | None:
-    return min((limit for limit in limits if limit is not None), default=None)
+    def time_limits(self, profile: Profile, chosen: ResourceClass) -> TimeLimits:
+        """Return both limits, each with the entry that set it: the shorter of two."""
+        is_seen = chosen.accelerator not in UNSEEN
+        return TimeLimits(
+            limit=shorter(chosen.limit_seconds, profile.limit_seconds),
+            idle_limit=shorter(chosen.idle_limit_seconds, profile.idle_limit_seconds)
+            if is_seen
+            else None,
+        )
 
 
 def public_view(catalog: Catalog) -> dict[str, Any]:

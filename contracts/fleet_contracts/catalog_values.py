@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from fleet_contracts.catalog import Profile, ResourceClass
+from fleet_contracts.catalog import UNSEEN, Profile, ResourceClass
 from fleet_contracts.catalog_draft import Draft, Place
 from fleet_contracts.support import CUDA_DRIVERS
 from fleet_contracts.workloads import Accelerator
@@ -96,8 +96,7 @@ def _leave_time_to_rest(model: ResourceClass | Profile, place: Place) -> None:
 
 
 def _can_be_seen_to_rest(chosen: ResourceClass, place: Place) -> None:
-    unseen = {Accelerator.MPS, Accelerator.ROCM}
-    if chosen.idle_limit_seconds is not None and chosen.accelerator in unseen:
+    if chosen.idle_limit_seconds is not None and chosen.accelerator in UNSEEN:
         place.blame(
             "idle_limit",
             f"nobody can see whether the {chosen.accelerator.value} devices of class "

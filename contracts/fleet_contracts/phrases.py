@@ -392,7 +392,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
         "Start again; your files are kept.",
     ),
     Reason.IDLE_LIMIT: (
-        "nothing was computed for as long as is allowed[: {requested}]",
+        "nothing was computed for as long as is allowed[ by {subject}][: {requested}]",
         "Start again; your files are kept.",
     ),
     Reason.IDLE_SOON: (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
@@ -17,6 +18,7 @@ from fleet_contracts.language import (
 )
 from fleet_contracts.sentences import headline, say_cores, sentence
 from fleet_contracts.steps import GLYPHS, Run, Shown, Step, StepStatus
+from fleet_contracts.time_limits import TimeLimit, TimeLimits
 from fleet_contracts.timeline import (
     Limits,
     Progress,
@@ -190,13 +192,7 @@ def limit_lines(limits: Limits, now: datetime) -> list[str]:
         lines.append(said(TEXTS["likely_start"], values))
     if limits.longer_than_usual or is_past:
         lines.append(translated(TEXTS["longer_than_usual"]))
-    if limits.ends_at is not None:
-        left = (limits.ends_at - now).total_seconds()
-        phrase = TEXTS["ends" if left > 0 else "ended"]
-        values = {"time": time_at(limits.ends_at, now), "left": duration(left)}
-        lines.append(said(phrase, values))
-    if limits.idle_ends is not None:
-        lines.append(said(TEXTS["idle_ends"], {"time": time_at(limits.idle_ends, now)}))
+    lines += _end_lines(limits, now)
     if limits.metal_reserved:
         lines.append(translated(TEXTS["metal"]))
     if limits.devices:
@@ -207,6 +203,44 @@ def limit_lines(limits: Limits, now: datetime) -> list[str]:
         amount = describe_bytes(limits.memory_bytes)
         lines.append(said(TEXTS["memory"], {"amount": amount}))
     return lines
+
+
+def _end_lines(limits: Limits, now: datetime) -> Iterator[str]:
+    if limits.ends_at is not None:
+        left = (limits.ends_at - now).total_seconds()
+        phrase = TEXTS["ends" if left > 0 else "ended"]
+        values = {"time": time_at(limits.ends_at, now), "left": duration(left)}
+        yield said(phrase, values)
+    if limits.idle_ends is not None:
+        yield said(TEXTS["idle_ends"], {"time": time_at(limits.idle_ends, now)})
+    ends = ends_after(limits.time_limits)
+    if ends:
+        yield ends
+
+
+def ends_after(limits: TimeLimits) -> str:
+    """Say when a server ends by itself, and what set that; empty: it does not."""
+    limit, idle = limits.limit, limits.idle_limit
+    if limit is None and idle is None:
+        return ""
+    if limit is None or idle is None:
+        phrase = "ends_idle" if limit is None else "ends_after"
+        values = {"by": _set_by("set", limit or idle)}
+    elif limit.set_by is idle.set_by:
+        phrase, values = "ends_either", {"whose": _set_by("both", idle)}
+    else:
+        phrase = "ends_either"
+        values = {"by": _set_by("set", limit), "whose": _set_by("set", idle)}
+    spans = {"limit": limit, "idle": idle}
+    values |= {name: span(it.seconds) for name, it in spans.items() if it is not None}
+    return said(TEXTS[phrase], {name: text for name, text in values.items() if text})
+
+
+def _set_by(lead: str, limit: TimeLimit | None) -> str:
+    """Say which entry set *limit*; empty: it is not known."""
+    if limit is None or limit.set_by is None:
+        return ""
+    return translated(TEXTS[f"{lead}_by_{limit.set_by.value}"])
 
 
 def time_at(at: datetime, now: datetime) -> str:

@@ -14,6 +14,7 @@ from pydantic import AwareDatetime, Field
 from fleet_contracts.allocations import Phase, State
 from fleet_contracts.base import Contract
 from fleet_contracts.reasons import Explanation
+from fleet_contracts.time_limits import NO_LIMITS, TimeLimits
 
 
 SCHEMA = "jupyterhub-fleet/timeline/v1"
@@ -91,6 +92,8 @@ class Limits(Contract):
     devices: int = 0
     metal_reserved: bool = False
     ends_at: AwareDatetime | None = None
+    time_limits: TimeLimits = NO_LIMITS
+    """How long it may run or rest, told from the beginning."""
     idle_ends: AwareDatetime | None = None
     """When the idle limit ends it; None: it has none, is at work, or nobody knows."""
 

@@ -17,6 +17,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.base import Message
 from fleet_contracts.changes import Change
 from fleet_contracts.reasons import Explanation
+from fleet_contracts.time_limits import NO_LIMITS, TimeLimits
 from fleet_contracts.timeline import TimelineEvent
 from fleet_contracts.workloads import Choice, Principal, ServerKey
 
@@ -138,7 +139,7 @@ class Offer(Message):
     cpu_milli: int
     memory_bytes: int
     devices: int = 0
-    limit_seconds: float | None = None
+    time_limits: TimeLimits = NO_LIMITS
     startable: bool
     """It would start at once."""
     choosable: bool

@@ -95,6 +95,14 @@ def _count(value: Any) -> int:
     return value
 
 
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotUnderstoodError("a number was expected")
+    if not 0 <= value <= MAX_COUNT:
+        raise NotUnderstoodError("the number is out of range")
+    return value
+
+
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise NotUnderstoodError("true or false was expected")
@@ -196,6 +204,8 @@ _EVENT = _record(
     },
 )
 _LIKELY = _record({"early": _instant, "late": _instant, "samples": _count}, {})
+_TIME_LIMIT = _record({"seconds": _seconds}, {"set_by": _slug})
+_TIME_LIMITS = _record({}, {"limit": _TIME_LIMIT, "idle_limit": _TIME_LIMIT})
 _LIMITS = _record(
     {},
     {
@@ -207,6 +217,7 @@ _LIMITS = _record(
         "devices": _count,
         "metal_reserved": _truth,
         "ends_at": _instant,
+        "time_limits": _TIME_LIMITS,
         "idle_ends": _instant,
     },
 )

@@ -15,6 +15,7 @@ from typing import Any
 from fleet_contracts import __version__
 from fleet_contracts.allocations import ENDED, HOLDING, PHASE, Phase, State
 from fleet_contracts.reasons import FACTS, Reason, ReasonKind
+from fleet_contracts.time_limits import SetBy
 from fleet_contracts.timeline import SCHEMA, Timeline, TimelineKind
 
 
@@ -46,7 +47,7 @@ def generate() -> str:
         _HEADER,
         f"export const SCHEMA = '{SCHEMA}';\n",
         f"export const VERSION = '{__version__}';\n",
-        *(_union(enum) for enum in (State, Phase, TimelineKind, ReasonKind, Reason)),
+        *map(_union, _ENUMS.values()),
         *(_interface(name, model) for name, model in models.items()),
         _states("HOLDING", HOLDING),
         _states("ENDED", ENDED),
@@ -89,7 +90,10 @@ def _plain_type(schema: dict[str, Any]) -> str:
     return _SCALARS[schema["type"]]
 
 
-_ENUMS = {enum.__name__ for enum in (State, Phase, TimelineKind, ReasonKind, Reason)}
+_ENUMS = {
+    enum.__name__: enum
+    for enum in (State, Phase, TimelineKind, ReasonKind, Reason, SetBy)
+}
 
 
 def _states(name: str, states: frozenset[State]) -> str:

@@ -17,8 +17,15 @@ from fleet_contracts.allocations import PHASE, State
 from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.steps import shown
-from fleet_contracts.telling import event_words, label, spent, status_word
-from fleet_contracts.timeline import Progress, Timeline, TimelineEvent, TimelineKind
+from fleet_contracts.telling import ends_after, event_words, label, spent, status_word
+from fleet_contracts.time_limits import SetBy, TimeLimit, TimeLimits
+from fleet_contracts.timeline import (
+    Limits,
+    Progress,
+    Timeline,
+    TimelineEvent,
+    TimelineKind,
+)
 
 
 TARGET = Path(__file__).parent.parent / "tests" / "data" / "timelines.json"
@@ -82,11 +89,31 @@ _STORIES: dict[str, list[tuple[float, str, str]]] = {
         (4, "starting", "starting"),
     ],
 }
+_BY_CLASS = TimeLimit(seconds=7_200, set_by=SetBy.CLASS)
+_BY_PROFILE = TimeLimit(seconds=1_800, set_by=SetBy.PROFILE)
+_TIME_LIMITS = [
+    TimeLimits(limit=limit, idle_limit=idle)
+    for limit, idle in (
+        (_BY_CLASS, None),
+        (None, _BY_PROFILE),
+        (_BY_CLASS, _BY_PROFILE),
+        (_BY_PROFILE, _BY_CLASS),
+        (_BY_CLASS, _BY_CLASS),
+        (_BY_PROFILE, _BY_PROFILE),
+        (_BY_PROFILE, TimeLimit(seconds=90)),
+        (TimeLimit(seconds=86_400), TimeLimit(seconds=172_800.5)),
+        (TimeLimit(seconds=93_600), None),
+        (TimeLimit(seconds=45), None),
+    )
+]
 
 
 def generate() -> str:
     """Return the whole document."""
     rows = [_row(name, story) for name, story in _STORIES.items()]
+    for limits in _TIME_LIMITS:
+        name = f"waiting, {ends_after(limits)}"
+        rows.append(_row(name, _STORIES["waiting"], limits=Limits(time_limits=limits)))
     rows.append(_row("ready, older steps gone", _ADMITTED[3:], truncated=True))
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
@@ -113,6 +140,7 @@ def _row(
             for step in account.steps
         ],
         "spent": spent(account),
+        "ends": ends_after(timeline.limits.time_limits),
         "events": [event_words(event) for event in timeline.events],
         "since": [event.seq for event in account.since],
     }

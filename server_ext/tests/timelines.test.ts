@@ -15,6 +15,7 @@ interface IExample {
   timeline: ITimeline;
   steps: unknown[];
   spent: string;
+  ends: string;
   events: string[];
   since: number[];
 }
@@ -42,6 +43,7 @@ for (const example of examples) {
       example.steps
     );
     assert.equal(words.spent(shown), example.spent);
+    assert.equal(words.endsAfter(timeline.limits?.time_limits), example.ends);
     assert.deepEqual(
       ordered(timeline).map(event => words.event(event)),
       example.events

@@ -46,7 +46,7 @@ runtimes:
   - {{name: pretend, title: Pretended, accelerators: [cpu], ref: pretended}}
 profiles:
   - {{name: all, title: All, description: "The whole machine.", classes: [whole], runtimes: [pretend]}}
-  - {{name: both, title: Both, description: "Small or whole.", classes: [small, whole], runtimes: [pretend]}}
+  - {{name: both, title: Both, description: "Small or whole.", classes: [small, whole], runtimes: [pretend], idle_limit: 2h}}
   - {{name: never, title: Never, description: "Larger than any machine.", classes: [huge], runtimes: [pretend]}}
 """ + "".join(
     f"  - {{name: p{number}, title: Profile {number}, classes: [small], runtimes: [pretend]}}\n"
@@ -105,6 +105,15 @@ def test_two_hundred_profiles_can_be_searched_and_read(
     expect(chosen).to_have_text("Chosen: Both · Whole")
     page.get_by_label("Class of Both").select_option("small")
     expect(chosen).to_have_text("Chosen: Both · Small")
+    ends = page.locator("#fleet-ends-both")
+    expect(ends).to_have_text(
+        "Ends after 8 h (set by the class), or after 2 h in which nothing is computed "
+        "(set by the profile)"
+    )
+    page.get_by_label("Class of Both").select_option("whole")
+    expect(ends).to_have_text(
+        "Ends after 2 h in which nothing is computed (set by the profile)"
+    )
     # Where the keyboard goes, the button that stays in reach does not lie: a browser
     # would leave what it covers where it is.
     # A moving page is for a moment where it was.
@@ -151,6 +160,11 @@ def test_an_open_form_keeps_up_without_getting_in_the_way(
     expect(link).to_be_focused()
     said = page.locator("#fleet-live").text_content()
     assert said == " ".join((told.text_content() or "").split())
+    answers.append("Ends after 8 h→Ends after 9 h")
+    page.evaluate("document.getElementById('fleet-again').click()")
+    expect(page.locator("#fleet-ends-p1")).to_have_text(
+        "Ends after 9 h (set by the class)"
+    )
     answers.append("away")
     page.clock.fast_forward(40_000)
     expect(page.locator("#fleet-checked")).to_contain_text("trying again")

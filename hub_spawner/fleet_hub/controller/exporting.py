@@ -97,7 +97,7 @@ def _files(core: Core, user: str, server: str) -> Pin | None:
 
 
 def _subject(core: Core, record: Workload) -> Subject:
-    assignment = record.assignment
+    assignment, limits = record.assignment, limits_of(core, record)
     return Subject(
         workload=record.id,
         generation=record.generation,
@@ -115,7 +115,8 @@ def _subject(core: Core, record: Workload) -> Subject:
         driver=assignment.runtime.driver.value if assignment else None,
         runtime=assignment.runtime.name if assignment else None,
         placed_at=assignment.since if assignment else None,
-        ends_at=limits_of(record).ends_at,
+        ends_at=limits.ends_at,
+        time_limits=limits.time_limits,
         outset=record.outset,
         pin=pin_of(record.home),
         files=pin_of(copying.go_back(record).home),

@@ -21,6 +21,7 @@ from fleet_hub.controller import lifecycle
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.model import Presence
 from fleet_hub.controller.records import StopIntent, Workload
+from fleet_hub.controller.time_limits import told_whose
 from fleet_hub.scheduling.snapshot import Idle
 
 
@@ -131,11 +132,7 @@ def _warn(core: Core, record: Workload, idle: Idle, now: datetime) -> None:
 
 
 def _end(core: Core, record: Workload) -> None:
-    assignment = record.assignment
-    limit = assignment.idle_limit_seconds if assignment else None
-    over = Explanation(
-        reason=Reason.IDLE_LIMIT, requested=round(limit or 0), unit="seconds"
-    )
+    over = told_whose(core, record, Explanation(reason=Reason.IDLE_LIMIT))
     intent = StopIntent(actor="controller", explanation=over)
     with core.transaction() as tx:
         lifecycle.ask_to_stop(core, tx, record, Event.STOP_ASKED, intent)

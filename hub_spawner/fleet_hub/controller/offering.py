@@ -75,7 +75,7 @@ def _offer(
         cpu_milli=chosen.cpu_milli,
         memory_bytes=chosen.memory_bytes,
         devices=chosen.devices,
-        limit_seconds=planner.catalog.limit_seconds(profile, chosen),
+        time_limits=planner.catalog.time_limits(profile, chosen),
         startable=verdict.startable,
         choosable=verdict.choosable,
         ways_out=tuple(map(way_out, found.ways)),

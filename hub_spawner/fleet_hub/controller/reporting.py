@@ -22,6 +22,7 @@ from fleet_hub.controller.audit_entry import Action, Actor, ActorRole, TargetKin
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.records import Assignment, Home, StopIntent, Workload
 from fleet_hub.controller.scrubbing import scrubbed, scrubbed_progress
+from fleet_hub.controller.time_limits import told_whose
 
 
 _FORWARD: Final = (Event.ACCEPTED, Event.PREPARED, Event.SERVING)
@@ -171,22 +172,6 @@ def _note_copy(tx: Transaction, record: Workload, machine: str) -> None:
     )
 
 
-def _whose_limit(core: Core, record: Workload, explanation: Explanation) -> Explanation:
-    """Return *explanation* with how long the limit was, and which entry set it."""
-    assignment, catalog = record.assignment, core.catalogs.current()
-    limit = None if assignment is None else assignment.limit_seconds
-    if explanation.reason is not Reason.TIME_LIMIT or limit is None:
-        return explanation
-    profile = catalog.profile_named(record.choice.profile)
-    chosen = catalog.class_named(record.choice.class_name or "")
-    subject = None
-    # The catalog may say something else by now, which was not in force here.
-    if profile and chosen and catalog.limit_seconds(profile, chosen) == limit:
-        subject = catalog.limited_by(profile, chosen)
-    numbers = {"requested": int(limit), "unit": "seconds", "subject": subject}
-    return explanation.model_copy(update=numbers)
-
-
 def _stopping(
     core: Core, tx: Transaction, record: Workload, explanation: Explanation | None
 ) -> Workload:
@@ -195,7 +180,7 @@ def _stopping(
         actor="agent",
         explanation=explanation or Explanation(reason=Reason.STOPPED_BY_ADMIN),
     )
-    intent = replace(intent, explanation=_whose_limit(core, record, intent.explanation))
+    intent = replace(intent, explanation=told_whose(core, record, intent.explanation))
     earlier = record.state
     record = tx.advance(record, Event.STOP_ASKED, stop=intent)
     if record.state is earlier:

@@ -21,6 +21,7 @@ from fleet_hub.controller.idleness import idle_ends
 from fleet_hub.controller.opening import unopened_since
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.retelling import wait_of
+from fleet_hub.controller.time_limits import time_limits_of
 from fleet_hub.controller.words import headline_of, position_of
 
 
@@ -65,7 +66,7 @@ def timeline_of(core: Core, record: Workload) -> Timeline:
             "explanation": explanation_of(core, record)
             if wait is None
             else wait.explanation,
-            "limits": limits_of(record).model_copy(update=_times(core, record)),
+            "limits": limits_of(core, record).model_copy(update=_times(core, record)),
             "events": _earlier(kept, record.generation) + events,
             "truncated": not events or events[0].kind is not TimelineKind.ASKED,
         }
@@ -117,11 +118,11 @@ def etag_of(timeline: Timeline) -> str:
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def limits_of(record: Workload) -> Limits:
-    """Return the limits that are in force while the workload holds something."""
-    assignment = record.assignment
+def limits_of(core: Core, record: Workload) -> Limits:
+    """Return the limits that are in force, or will be once the workload holds anything."""
+    assignment, time_limits = record.assignment, time_limits_of(core, record)
     if assignment is None:
-        return Limits()
+        return Limits(time_limits=time_limits)
     held = assignment.resources
     ends_at = None
     if record.ready_at is not None and assignment.limit_seconds is not None:
@@ -132,6 +133,7 @@ def limits_of(record: Workload) -> Limits:
         devices=len(held.devices),
         metal_reserved=held.metal,
         ends_at=ends_at,
+        time_limits=time_limits,
     )
 
 

@@ -8,14 +8,18 @@ from typing import Final
 
 from fleet_contracts.allocations import State
 from fleet_contracts.changes import change_sentence
-from fleet_contracts.language import speaks_of_another
+from fleet_contracts.language import said, speaks_of_another
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.sentences import headline, prospect, remedy, sentence
+from fleet_contracts.telling import ends_after
+from fleet_contracts.time_limits import NO_LIMITS, TimeLimits
 from fleet_contracts.timeline import LikelyStart
+from fleet_contracts.timeline_phrases import TEXTS
 from fleet_contracts.workloads import Principal
 from fleet_hub.explaining.document import (
     Answer,
     Asked,
+    Ends,
     Help,
     InLine,
     LineDocument,
@@ -60,6 +64,7 @@ class Inquiry:
     """None: nothing is decided about it any more."""
     subject: Subject | None = None
     likely: Likely | None = None
+    time_limits: TimeLimits = NO_LIMITS
     instead: tuple[OtherWay, ...] = ()
     no_copy: Explanation | None = None
     profiles: tuple[str, ...] | None = None
@@ -99,6 +104,7 @@ def written(inquiry: Inquiry) -> Answer:
         "ways_out": inquiry.instead,
         "no_copy": None if no_copy is None else _told(no_copy, inquiry.as_of),
         "profiles": inquiry.profiles,
+        "ends": _ends(inquiry.time_limits),
     }
     if inquiry.found is not None:
         found = _answer(inquiry.as_of, inquiry.asked, inquiry.found, inquiry.likely)
@@ -168,7 +174,12 @@ def _about(view: View, subject: Subject, page: int) -> Inquiry:
     bound = None if found is None else found.verdict.no_later_than
     likely = _likely(view, subject.outset, subject.workload, bound)
     inquiry = Inquiry(
-        as_of=view.as_of, asked=asked, found=found, subject=subject, likely=likely
+        as_of=view.as_of,
+        asked=asked,
+        found=found,
+        subject=subject,
+        likely=likely,
+        time_limits=subject.time_limits,
     )
     is_no = subject.state is State.REFUSED or (
         found is not None and _is_hindered(found.verdict)
@@ -286,10 +297,27 @@ def _what_if(view: View, question: Question, profile: str, user: str) -> Inquiry
         asked=asked,
         found=found,
         likely=likely,
+        time_limits=_time_limits(view, asked),
         profiles=_instead_of(view, profile, principal),
     )
     is_no = question.server is None or not found.verdict.choosable
     return _with_ways(view, inquiry, principal, pin, is_no=is_no)
+
+
+def _time_limits(view: View, asked: Asked) -> TimeLimits:
+    """Return under which limits a choice would run."""
+    profile = view.catalog.profile_named(asked.profile)
+    chosen = view.catalog.class_named(asked.class_name or "")
+    if profile is None or chosen is None:
+        return NO_LIMITS
+    return view.catalog.time_limits(profile, chosen)
+
+
+def _ends(limits: TimeLimits) -> Ends | None:
+    words = ends_after(limits)
+    if not words:
+        return None
+    return Ends(time_limits=limits, sentence=said(TEXTS["sentence"], {"what": words}))
 
 
 def _instead_of(

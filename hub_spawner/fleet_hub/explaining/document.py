@@ -10,6 +10,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.base import Message, Slug
 from fleet_contracts.changes import Change
 from fleet_contracts.reasons import Explanation, Reason, ReasonKind
+from fleet_contracts.time_limits import TimeLimits
 from fleet_contracts.timeline import LikelyStart
 from fleet_hub.admission import WayOut
 
@@ -94,6 +95,13 @@ class Help(Message):
     sentence: str
 
 
+class Ends(Message):
+    """When what is asked for ends by itself."""
+
+    time_limits: TimeLimits
+    sentence: str
+
+
 class OtherWay(Message):
     """What may be done instead of a choice that can never run beside the files."""
 
@@ -119,6 +127,8 @@ class Answer(Message):
     """Where it runs, or would start."""
     ahead: int | None = None
     no_later_than: AwareDatetime | None = None
+    ends: Ends | None = None
+    """None: it has no limit, or nothing runs any more."""
     likely: LikelyStart | None = None
     """None: no time is promised, or too few waits went like this one so far."""
     changes: tuple[Help, ...] = ()

@@ -121,6 +121,8 @@ def _details(answer: Answer) -> Iterator[str]:
             f"{_moment(likely.late, answer.as_of)}: half and nine in ten of "
             f"{likely.samples} similar starts came as early."
         )
+    if answer.ends is not None:
+        yield answer.ends.sentence
     if answer.profiles is not None:
         named = ", ".join(answer.profiles[:_MOST_PROFILES]) or "none"
         more = len(answer.profiles) - _MOST_PROFILES

@@ -20,6 +20,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.catalog import Catalog, Runtime
 from fleet_contracts.placement_facts import PlacementFacts
 from fleet_contracts.reasons import Explanation
+from fleet_contracts.time_limits import NO_LIMITS, TimeLimits
 from fleet_contracts.timeline import TimelineEvent
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.likely import Outset
@@ -58,6 +59,8 @@ class Subject:
     """Its name; the ref stays with the operator."""
     placed_at: datetime | None = None
     ends_at: datetime | None = None
+    time_limits: TimeLimits = NO_LIMITS
+    """Those that it runs under, or would if it started now."""
     outset: Outset | None = None
     """What it was first promised while it waits."""
     pin: Pin | None = None

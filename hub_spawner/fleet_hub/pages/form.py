@@ -22,7 +22,7 @@ from fleet_contracts.language import (
 )
 from fleet_contracts.reasons import ReasonKind
 from fleet_contracts.sentences import say_cores, sentence
-from fleet_contracts.telling import clock, span
+from fleet_contracts.telling import clock, ends_after
 from fleet_hub.admission import Offer, Offers
 from fleet_hub.pages import ASSETS, TEMPLATES, words
 from fleet_hub.pages.ways_out import (
@@ -40,6 +40,8 @@ class ClassLine:
     name: str
     title: str
     holds: str
+    ends: str
+    """When it ends by itself; empty: it does not."""
     state: str
     """free, busy, away, forbidden or never."""
     word: str
@@ -210,6 +212,7 @@ def _class_line(
         name=offer.class_name,
         title=offer.class_title,
         holds=holdings(offer),
+        ends=ends_after(offer.time_limits),
         state=state,
         word=translated(WORD if offer.ways_out else _WORDS[state]),
         ahead=say("%1 waiting", offer.waiting)
@@ -257,6 +260,4 @@ def holdings(offer: Offer) -> str:
         )
     elif offer.accelerator == "mps":
         parts.append(say("the Apple GPU"))
-    if offer.limit_seconds:
-        parts.append(say("for at most %1", span(offer.limit_seconds)))
     return ", ".join(parts)

@@ -41,6 +41,21 @@ export function duration(trans: ITranslator, seconds: number | null): string {
   );
 }
 
+/** Return a length of time that somebody chose: `8 h`, and not `8 h 0 min`. */
+export function span(trans: ITranslator, seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole >= DAY && whole % DAY < HOUR) {
+    return trans._n('%1 day', '%1 days', Math.floor(whole / DAY));
+  }
+  if (whole >= HOUR && whole < DAY && whole % HOUR < MINUTE) {
+    return trans.__('%1 h', Math.floor(whole / HOUR));
+  }
+  if (whole >= MINUTE && whole < HOUR && whole % MINUTE === 0) {
+    return trans.__('%1 min', Math.floor(whole / MINUTE));
+  }
+  return duration(trans, seconds);
+}
+
 /** Return a length of time that is only approximately known, such as one to come. */
 export function roughly(trans: ITranslator, seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

@@ -158,6 +158,10 @@ export type Reason =
   | 'copy_files'
   | 'fresh_folder';
 
+export type SetBy =
+  | 'class'
+  | 'profile';
+
 export interface IExplanation {
   reason: Reason;
   machine?: string | null;
@@ -201,6 +205,7 @@ export interface ILimits {
   devices?: number | null;
   metal_reserved?: boolean | null;
   ends_at?: string | null;
+  time_limits?: ITimeLimits | null;
   idle_ends?: string | null;
 }
 
@@ -209,6 +214,16 @@ export interface IProgress {
   done?: number | null;
   total?: number | null;
   unit?: string | null;
+}
+
+export interface ITimeLimit {
+  seconds: number;
+  set_by?: SetBy | null;
+}
+
+export interface ITimeLimits {
+  limit?: ITimeLimit | null;
+  idle_limit?: ITimeLimit | null;
 }
 
 export interface ITimelineEvent {

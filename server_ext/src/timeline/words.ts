@@ -8,13 +8,24 @@
  * a browser says is a literal inside `trans.__` here. Both are found by the tools that
  * collect texts for translators.
  */
-import { bytes, clock, duration, instant, moment, roughly } from './amounts.js';
+import {
+  bytes,
+  clock,
+  duration,
+  instant,
+  moment,
+  roughly,
+  span
+} from './amounts.js';
 import type {
   IExplanation,
   ILimits,
   IProgress,
+  ITimeLimit,
+  ITimeLimits,
   ITimeline,
   ITimelineEvent,
+  SetBy,
   State
 } from './contract.js';
 import { say } from './fill.js';
@@ -34,6 +45,15 @@ import { capital, inside, remedy, sentence } from './reasons.js';
 import { english } from './translator.js';
 import type { ITranslator } from './translator.js';
 import type { IRun, IStep, IView, StepStatus } from './view.js';
+
+const SET_BY: Readonly<Record<SetBy, Phrase>> = {
+  class: TEXTS.set_by_class,
+  profile: TEXTS.set_by_profile
+};
+const BOTH_SET_BY: Readonly<Record<SetBy, Phrase>> = {
+  class: TEXTS.both_by_class,
+  profile: TEXTS.both_by_profile
+};
 
 /** One limit in force. */
 export interface ILimitLine {
@@ -229,6 +249,10 @@ export class Words {
       const time = this.clock(idle, now);
       add('idle', this._say(TEXTS.idle_ends, { time }), idle);
     }
+    const ends = this.endsAfter(limits?.time_limits);
+    if (ends) {
+      add('time', ends);
+    }
     if (limits?.metal_reserved) {
       add('metal', this._say(TEXTS.metal));
     }
@@ -244,6 +268,34 @@ export class Words {
       add('memory', this._say(TEXTS.memory, { amount }));
     }
     return lines;
+  }
+
+  /** Say when a server ends by itself, and what set that; empty: it does not. */
+  endsAfter(limits: ITimeLimits | null | undefined): string {
+    const limit = limits?.limit;
+    const idle = limits?.idle_limit;
+    const time = (it: ITimeLimit | null | undefined) =>
+      it ? span(this.trans, it.seconds) : '';
+    const values = { limit: time(limit), idle: time(idle) };
+    if (limit && idle) {
+      const isOne = (limit.set_by ?? null) === (idle.set_by ?? null);
+      return this._say(TEXTS.ends_either, {
+        ...values,
+        by: isOne ? '' : this._setBy(limit),
+        whose: isOne ? this._setBy(idle, BOTH_SET_BY) : this._setBy(idle)
+      });
+    }
+    if (idle) {
+      return this._say(TEXTS.ends_idle, { ...values, by: this._setBy(idle) });
+    }
+    return limit
+      ? this._say(TEXTS.ends_after, { ...values, by: this._setBy(limit) })
+      : '';
+  }
+
+  private _setBy({ set_by: entry }: ITimeLimit, table = SET_BY): string {
+    const phrase = entry ? (table[entry] as Phrase | undefined) : undefined;
+    return phrase ? this._say(phrase) : '';
   }
 
   private _ends(endsAt: number, now: number): string {

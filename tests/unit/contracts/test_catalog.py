@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from fleet_contracts.catalog import (
     Audience,
     Catalog,
@@ -12,6 +14,7 @@ from fleet_contracts.catalog import (
     Runtime,
     public_view,
 )
+from fleet_contracts.time_limits import SetBy, TimeLimit, TimeLimits, in_force
 from fleet_contracts.workloads import Accelerator, DriverName, Principal
 
 
@@ -21,6 +24,7 @@ BIG = ResourceClass(
 )
 ONE = Runtime(name="one", accelerators=(Accelerator.CPU,), ref="x")
 TWO = Runtime(name="two", accelerators=(Accelerator.CPU,), ref="x")
+MPS = CPU.model_copy(update={"name": "mps", "accelerator": Accelerator.MPS})
 LAB = Profile(name="lab", title="Lab", classes=("big", "cpu"), runtimes=("two", "one"))
 CATALOG = Catalog(classes=(CPU, BIG), runtimes=(ONE, TWO), profiles=(LAB,))
 
@@ -33,6 +37,38 @@ def test_choices_keep_the_profiles_order_and_runtimes_the_catalogs() -> None:
     assert CATALOG.profile_named("lab") is LAB
     assert CATALOG.class_named("none") is None
     assert CATALOG.profile_named("none") is None
+
+
+@pytest.mark.parametrize(
+    ("by_class", "by_profile", "counts", "set_by"),
+    [
+        (60.0, None, 60.0, SetBy.CLASS),
+        (None, 30.0, 30.0, SetBy.PROFILE),
+        (60.0, 30.0, 30.0, SetBy.PROFILE),
+        (30.0, 60.0, 30.0, SetBy.CLASS),
+        (30.0, 30.0, 30.0, SetBy.CLASS),
+    ],
+)
+def test_a_limit_is_known_with_the_entry_that_set_it(
+    by_class: float | None, by_profile: float | None, counts: float, set_by: SetBy
+) -> None:
+    """Of two equal ones the class is named: it is what a user holds."""
+    limits = {"limit_seconds": by_class, "idle_limit_seconds": by_class}
+    chosen = CPU.model_copy(update=limits)
+    limits = {"limit_seconds": by_profile, "idle_limit_seconds": by_profile}
+    profile = LAB.model_copy(update=limits)
+    told = TimeLimit(seconds=counts, set_by=set_by)
+    found = CATALOG.time_limits(profile, chosen)
+    assert found == TimeLimits(limit=told, idle_limit=told)
+
+
+def test_what_runs_keeps_its_limit_and_whose_it_is_only_if_that_is_still_so() -> None:
+    """A catalog that has changed says nothing of what was placed before."""
+    offered = TimeLimit(seconds=60, set_by=SetBy.CLASS)
+    assert in_force(60, offered) == offered
+    assert in_force(90, offered) == TimeLimit(seconds=90)
+    assert in_force(90, None) == TimeLimit(seconds=90)
+    assert in_force(None, offered) is None
 
 
 def test_the_shorter_time_limit_counts() -> None:
@@ -93,6 +129,7 @@ def test_the_shorter_idle_limit_counts_and_is_told() -> None:
     assert CATALOG.idle_limit_seconds(LAB, idle) == 7200
     assert CATALOG.idle_limit_seconds(brief, idle) == 3600
     assert CATALOG.idle_limit_seconds(brief, CPU) == 3600
+    assert CATALOG.idle_limit_seconds(brief, MPS) is None, "nobody sees it compute"
     offered = CATALOG.model_copy(update={"profiles": (brief,)})
     for chosen in public_view(offered)["profiles"][0]["classes"]:
         assert chosen["idle_limit_seconds"] == 3600

@@ -13,6 +13,7 @@ from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.steps import shown
 from fleet_contracts.telling import (
     duration,
+    ends_after,
     event_with_why,
     event_words,
     glyph,
@@ -26,6 +27,7 @@ from fleet_contracts.telling import (
     title,
     took,
 )
+from fleet_contracts.time_limits import SetBy, TimeLimit, TimeLimits
 from fleet_contracts.timeline import (
     LikelyStart,
     Limits,
@@ -233,6 +235,62 @@ def test_a_step_without_a_why_is_told_alone() -> None:
     """Nothing stands behind it: no empty reason, no colon."""
     placed = an_event(TimelineKind.PLACED, machine="gpu-17")
     assert event_with_why(placed, NOON) == event_words(placed)
+
+
+BY_CLASS = TimeLimit(seconds=7_200, set_by=SetBy.CLASS)
+BY_PROFILE = TimeLimit(seconds=1_800, set_by=SetBy.PROFILE)
+UNKNOWN = TimeLimit(seconds=600)
+
+
+@pytest.mark.parametrize(
+    ("limit", "idle", "told"),
+    [
+        (None, None, ""),
+        (BY_CLASS, None, "Ends after 2 h (set by the class)"),
+        (UNKNOWN, None, "Ends after 10 min"),
+        (
+            None,
+            BY_PROFILE,
+            "Ends after 30 min in which nothing is computed (set by the profile)",
+        ),
+        (
+            BY_CLASS,
+            BY_PROFILE,
+            (
+                "Ends after 2 h (set by the class), or after 30 min in which nothing is "
+                "computed (set by the profile)"
+            ),
+        ),
+        (
+            BY_PROFILE,
+            BY_PROFILE,
+            (
+                "Ends after 30 min, or after 30 min in which nothing is computed "
+                "(both set by the profile)"
+            ),
+        ),
+        (
+            UNKNOWN,
+            BY_CLASS,
+            (
+                "Ends after 10 min, or after 2 h in which nothing is computed "
+                "(set by the class)"
+            ),
+        ),
+        (
+            UNKNOWN,
+            UNKNOWN,
+            "Ends after 10 min, or after 10 min in which nothing is computed",
+        ),
+    ],
+)
+def test_one_sentence_says_when_a_server_ends_and_what_set_that(
+    limit: TimeLimit | None, idle: TimeLimit | None, told: str
+) -> None:
+    """On the form, in an answer and among the limits of a timeline alike."""
+    limits = TimeLimits(limit=limit, idle_limit=idle)
+    assert ends_after(limits) == told
+    assert limit_lines(Limits(time_limits=limits), NOON) == ([told] if told else [])
 
 
 def test_an_idle_limit_is_told_with_what_keeps_it_off() -> None:

@@ -16,6 +16,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Holder, Reason
 from fleet_contracts.sentences import sentence
+from fleet_contracts.time_limits import SetBy, TimeLimit
 from fleet_contracts.timeline import TimelineKind
 from fleet_contracts.workloads import Resources
 from fleet_hub.controller import stopping
@@ -136,7 +137,7 @@ def test_one_that_is_idle_with_an_open_tab_is_told_and_ended_when_it_was_told() 
     [stop] = fleet.agents["box"].stops()
     assert stop.explanation is not None
     assert sentence(stop.explanation) == (
-        "Nothing was computed for as long as is allowed: 1h."
+        "Nothing was computed for as long as is allowed by class gpu: 1h."
     )
     fleet.agents["box"].report(allocation_of(alice(fleet)), AgentEvent.ENDED)
     fleet.cycle()
@@ -204,11 +205,15 @@ def test_a_catalog_that_changes_leaves_running_work_its_limit() -> None:
     )
     passes(fleet, 55)
     assert alice(fleet).state is State.READY
+    kept = timeline_of(fleet.core, alice(fleet)).limits.time_limits
+    assert kept.idle_limit == TimeLimit(seconds=LIMIT), "whoever set it"
     stopping.stop(fleet.core, alice(fleet))
     fleet.agents["box"].report(allocation_of(alice(fleet)), AgentEvent.ENDED)
     again = fleet.ask(profile="lab", class_name="gpu", attempt="again")
     assert again.assignment is not None
     assert again.assignment.idle_limit_seconds == 900
+    told = timeline_of(fleet.core, again).limits.time_limits
+    assert told.idle_limit == TimeLimit(seconds=900, set_by=SetBy.PROFILE)
 
 
 def test_a_mac_s_gpu_is_seen_by_nobody() -> None:

@@ -10,6 +10,7 @@ from bs4 import BeautifulSoup
 
 from fleet_contracts.changes import Change, ChangeKind
 from fleet_contracts.reasons import Explanation, Reason
+from fleet_contracts.time_limits import SetBy, TimeLimit, TimeLimits
 from fleet_hub.admission import Offer, Offers, WayOut
 from fleet_hub.pages.form import cards_of, holdings, render_form, state_of
 
@@ -79,8 +80,8 @@ def test_the_four_kinds_of_no_look_different(offer: Offer, state: str) -> None:
             "0.5 cores, 512 MiB memory",
         ),
         (
-            an_offer(accelerator="cuda", devices=2, limit_seconds=7200),
-            "2 cores, 4 GiB memory, 2 NVIDIA GPUs, for at most 2 h",
+            an_offer(accelerator="cuda", devices=2),
+            "2 cores, 4 GiB memory, 2 NVIDIA GPUs",
         ),
         (an_offer(accelerator="mps"), "2 cores, 4 GiB memory, the Apple GPU"),
     ],
@@ -88,6 +89,32 @@ def test_the_four_kinds_of_no_look_different(offer: Offer, state: str) -> None:
 def test_a_card_says_what_it_holds(offer: Offer, text: str) -> None:
     """The amounts are those of the class, in people's units."""
     assert holdings(offer) == text
+
+
+LIMITS = TimeLimits(
+    limit=TimeLimit(seconds=7200, set_by=SetBy.CLASS),
+    idle_limit=TimeLimit(seconds=1800, set_by=SetBy.PROFILE),
+)
+
+
+def test_a_card_says_when_its_server_ends_and_what_set_that() -> None:
+    """With or without a script, and to a screen reader with the state of the card."""
+    page = form(an_offer("a", time_limits=LIMITS), an_offer("b"))
+    assert page.select_one("#fleet-ends-a").text == (
+        "Ends after 2 h (set by the class), or after 30 min in which nothing is "
+        "computed (set by the profile)"
+    )
+    assert page.select_one("#fleet-ends-b").text == ""
+    described = page.select_one("#fleet-profile-a")["aria-describedby"].split()
+    assert described == ["fleet-ends-a", "fleet-state-a"]
+
+
+def test_each_class_of_a_list_brings_its_own_end() -> None:
+    """The card says the one of the class that is chosen."""
+    page = form(an_offer("a", "one"), an_offer("a", "two", time_limits=LIMITS))
+    first, second = page.select("select option")
+    assert (first["data-fleet-ends"], page.select_one(".fleet-ends").text) == ("", "")
+    assert second["data-fleet-ends"].startswith("Ends after 2 h (set by the class)")
 
 
 def test_waiting_is_offered_and_only_permission_disables() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from fleet_contracts.allocations import Phase, State
 from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_contracts.time_limits import SetBy, TimeLimit, TimeLimits
 from fleet_contracts.timeline import (
     LikelyStart,
     Limits,
@@ -130,6 +131,10 @@ def test_whatever_a_timeline_has_arrives() -> None:
             devices=1,
             metal_reserved=True,
             ends_at=NOON,
+            time_limits=TimeLimits(
+                limit=TimeLimit(seconds=7200, set_by=SetBy.CLASS),
+                idle_limit=TimeLimit(seconds=90.5),
+            ),
         ),
         events=(
             TimelineEvent(
@@ -148,6 +153,14 @@ def test_whatever_a_timeline_has_arrives() -> None:
     sent = whole.model_dump(mode="json", by_alias=True)
 
     assert read(sent) == sent
+
+
+@pytest.mark.parametrize("seconds", [True, "60", -1, float("nan"), 1e300])
+def test_a_limit_that_is_no_length_of_time_is_dropped(seconds: Any) -> None:
+    """The rest of the limits is still told."""
+    limits = {"devices": 1, "time_limits": {"limit": {"seconds": seconds}}}
+    kept = read(a_timeline(limits=limits))["limits"]
+    assert (kept["devices"], kept["time_limits"]["limit"]) == (1, None)
 
 
 def test_long_texts_are_cut() -> None:

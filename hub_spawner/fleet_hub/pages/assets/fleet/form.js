@@ -6,21 +6,21 @@
   const checked = document.getElementById("fleet-checked");
 
   const told = (card) => card.querySelector(".fleet-told");
-  const PARTS = [".fleet-glyph", ".fleet-word", ".fleet-ahead", ".fleet-sentence"];
+  const PARTS = [".fleet-ends", ".fleet-glyph", ".fleet-word", ".fleet-ahead", ".fleet-sentence"];
   const STATES = ["free", "busy", "away", "forbidden", "never"];
 
   function showClass(card) {
     const select = card.querySelector("select");
     const option = select && select.selectedOptions[0];
     if (!option) return;
-    const { fleetGlyph, fleetWord, fleetAhead, fleetSentence, fleetState } = option.dataset;
-    show(card, [fleetGlyph, fleetWord, fleetAhead, fleetSentence]);
+    const { fleetEnds, fleetGlyph, fleetWord, fleetAhead, fleetSentence, fleetState } = option.dataset;
+    show(card, [fleetEnds, fleetGlyph, fleetWord, fleetAhead, fleetSentence]);
     STATES.forEach((state) => card.classList.toggle(`fleet-${state}`, state === fleetState));
   }
 
   /* In place: the link beside it may have the keyboard's focus. */
   function show(card, texts) {
-    PARTS.forEach((part, index) => { told(card).querySelector(part).textContent = texts[index]; });
+    PARTS.forEach((part, index) => { card.querySelector(part).textContent = texts[index]; });
   }
 
   /* The page hands over its sentences, in its language. */
@@ -59,7 +59,7 @@
         patchSelect(card, other);
       } else {
         card.className = other.className;
-        show(card, PARTS.map((part) => told(other).querySelector(part).textContent));
+        show(card, PARTS.map((part) => other.querySelector(part).textContent));
       }
       card.querySelector("input[type=radio]").disabled = other.querySelector("input[type=radio]").disabled;
       announce(card, before);
