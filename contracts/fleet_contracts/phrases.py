@@ -219,8 +219,11 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
         "It clears when the machine returns, or when an admin declares it lost.",
     ),
     Reason.CAPABILITIES_UNKNOWN: (
-        "it has not told yet what it can do[: {subject}]",
-        "It clears by itself once the machine has looked.",
+        "it has not told what it can do[: {subject}]",
+        (
+            "It clears by itself once the machine knows. If it stays, the machine's "
+            "owner can run fleet-agent probe to see why."
+        ),
     ),
     Reason.CONTROLLER_RECOVERING: (
         "the controller has just started and waits to hear what runs there",

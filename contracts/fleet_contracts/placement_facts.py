@@ -16,6 +16,7 @@ from fleet_contracts.capabilities import (
     DeviceKind,
     MemoryKind,
     OwnerTerm,
+    ProbeStatus,
     WorkerCapabilities,
 )
 from fleet_contracts.devices import MACOS
@@ -24,6 +25,12 @@ from fleet_contracts.workloads import DriverName
 
 
 _MIB = 1024 * 1024
+_KINDS = {
+    "nvidia": DeviceKind.CUDA,
+    "amd": DeviceKind.ROCM,
+    "apple": DeviceKind.MPS,
+}
+"""What each probe of devices is asked about."""
 
 
 class PlaceableDevice(Contract):
@@ -67,6 +74,9 @@ class PlacementFacts(Contract):
     """When that ends by itself; None: nobody knows."""
     disk_free_bytes: int | None = None
     devices: tuple[PlaceableDevice, ...] = ()
+    unlisted: dict[DeviceKind, str] = Field(default_factory=dict)
+    """Kinds of devices of which there may be more than ``devices`` names, with why
+    nobody knows: what is not among them is unknown, and not absent."""
     capabilities: dict[str, bool | None] = Field(default_factory=dict)
     """``sandbox.bubblewrap`` and the like; None or absent is unknown."""
     environments: dict[str, dict[str, bool | None]] = Field(default_factory=dict)
@@ -75,7 +85,8 @@ class PlacementFacts(Contract):
     """Installed versions by environment; what is absent is unknown."""
     drivers: dict[DriverName, bool | None] = Field(default_factory=dict)
     driver_faults: dict[DriverName, str] = Field(default_factory=dict)
-    """Why a driver cannot be used, as the agent's word for it: ``sandbox_missing``."""
+    """Why a driver cannot be used, or is not known to be, as the agent's word for it:
+    ``sandbox_missing``."""
     driver_environments: dict[DriverName, tuple[str, ...]] = Field(default_factory=dict)
     """The refs that a driver can run; one that is absent may run any."""
     labels: dict[str, str] = Field(default_factory=dict)
@@ -118,6 +129,7 @@ def placement_facts(capabilities: WorkerCapabilities) -> PlacementFacts:
         opens_at=None if closing is None else closing.until,
         disk_free_bytes=host.disk_free_bytes.value,
         devices=_each_once(map(_placeable, capabilities.accelerators)),
+        unlisted=_unlisted(capabilities),
         capabilities=_named(capabilities),
         environments=_by_environment(capabilities),
         frameworks=_frameworks(capabilities),
@@ -125,7 +137,7 @@ def placement_facts(capabilities: WorkerCapabilities) -> PlacementFacts:
         driver_faults={
             driver.name: driver.reason
             for driver in capabilities.drivers
-            if driver.usable is False
+            if driver.usable is not True
         },
         driver_environments={
             driver.name: driver.environments
@@ -177,6 +189,24 @@ def _placeable(device: AcceleratorDevice) -> PlaceableDevice:
         healthy=device.healthy,
         usable=_usable(device),
     )
+
+
+def _unlisted(capabilities: WorkerCapabilities) -> dict[DeviceKind, str]:
+    """Return the kinds of devices whose own tool is there and did not list them all.
+
+    A tool that is absent says "none": no devices were ever used through it here.
+    """
+    no_metal = capabilities.host.apple_silicon.value is False
+    return {
+        _KINDS[
+            probe.probe
+        ]: f"{probe.observed.source}: {probe.reason.replace('_', ' ')}"
+        for probe in capabilities.probes
+        if probe.probe in _KINDS
+        and probe.devices_complete is False
+        and probe.status is not ProbeStatus.TOOL_ABSENT
+        and not (no_metal and _KINDS[probe.probe] is DeviceKind.MPS)
+    }
 
 
 def _each_once(devices: Iterable[PlaceableDevice]) -> tuple[PlaceableDevice, ...]:

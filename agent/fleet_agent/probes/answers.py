@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from fleet_contracts.capabilities import AcceleratorDevice, ProbeStatus, TorchFacts
 
@@ -29,3 +29,27 @@ class Answer:
 def failed(status: ProbeStatus, reason: str, *warnings: str) -> Answer:
     """Return that the tool did not answer: its devices are unknown, never zero."""
     return Answer(status=status, reason=reason, warnings=warnings)
+
+
+_OVERRULED: Final = {
+    ProbeStatus.TOOL_ABSENT: "tool_missing",
+    ProbeStatus.NO_DEVICES: "cards_not_found",
+}
+
+
+def with_witness(answer: Answer, cards: Sequence[str]) -> Answer:
+    """Return *answer*, where the kernel's own driver lists *cards*.
+
+    They are no devices by themselves, and not nothing either: a tool that is not there
+    or finds none, as it does of a card that cannot be initialised, says no "none" then.
+    """
+    if answer.devices or not cards:
+        return answer
+    reason = _OVERRULED.get(answer.status)
+    told = f"the kernel's driver lists {len(cards)} card(s), and the tool names none"
+    answer = replace(answer, warnings=(*answer.warnings, told))
+    if reason is None:
+        return answer
+    return replace(
+        answer, status=ProbeStatus.TOOL_ERROR, reason=reason, devices_complete=False
+    )

@@ -99,6 +99,11 @@ class Seen:
         """Return the cards that the kernel's driver lists."""
         return self.host.value.pci_ids if self.host.value else ()
 
+    def gpu_files(self, beginning: str) -> tuple[str, ...]:
+        """Return the files of the kernel's GPUs whose names begin so."""
+        found = self.host.value.gpu_files if self.host.value else ()
+        return tuple(name for name in found if name.startswith(beginning))
+
     def driver_versions(self) -> tuple[str, ...]:
         """Return the GPU drivers' versions, on which torch's answer depends."""
         return tuple(sorted({item.driver_version or "" for item in _devices(self)}))

@@ -51,15 +51,18 @@ class ContainerProbe:
                 found.append(judge_engine(name, result))
         if self.host is None:
             return tuple(found)
-        own = self._own(self.host)
+        has_client = any(engine.name == "docker" for engine in found)
+        own = self._own(self.host, has_client=has_client)
         others = tuple(engine for engine in found if engine.name != own.name)
         return (own, *others)
 
-    def _own(self, host: str) -> Engine:
+    def _own(self, host: str, *, has_client: bool) -> Engine:
         call = ToolCall(tool=ENGINE, argv=(ENGINE, host), seconds=_SECONDS)
         result = self.ask(call)
         if is_absent(result):
-            return Engine(name="docker", usable=False, reason="daemon_not_reachable")
+            # Without its client either there is none; one that ended may come back.
+            usable = None if has_client else False
+            return Engine(name="docker", usable=usable, reason="daemon_not_reachable")
         engine = judge_engine("docker", result)
         if engine.usable and self.can_keep_in is not None:
             info = _json(result.stdout)
@@ -69,11 +72,13 @@ class ContainerProbe:
 
 
 def judge_engine(name: str, result: ToolResult) -> Engine:
-    """Judge what ``info`` said; a client prints its own half without a daemon."""
+    """Judge what ``info`` said; a client prints its own half without a daemon.
+
+    An engine that does not answer, or not to us, is unknown: it may be starting anew.
+    """
     fault = process_fault(result)
     if fault is not None and "permission denied" not in result.text.lower():
-        usable = None if result.timed_out else False
-        return Engine(name=name, usable=usable, reason=fault.reason, told=_told(result))
+        return Engine(name=name, usable=None, reason=fault.reason, told=_told(result))
     info = _json(result.stdout)
     version = _version(info)
     if version is None:
@@ -87,7 +92,8 @@ def judge_engine(name: str, result: ToolResult) -> Engine:
             if emulated
             else "daemon_not_reachable"
         )
-        return Engine(name=name, usable=False, reason=reason, told=_told(result))
+        usable = False if emulated and not denied else None
+        return Engine(name=name, usable=usable, reason=reason, told=_told(result))
     reason = _unsuitable(info)
     return Engine(
         name=name,

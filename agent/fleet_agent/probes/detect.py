@@ -103,13 +103,14 @@ async def _look_fast(settings: DetectSettings) -> Seen:
 async def _look_at_hardware(settings: DetectSettings, seen: Seen) -> Seen:
     ask, flights = settings.ask, settings.memory.flights
     context = seen.context()
-    nvidia = NvidiaProbe(ask=ask, pci_ids=seen.pci_ids)
+    nvidia = NvidiaProbe(ask=ask, pci_ids=seen.pci_ids, files=seen.gpu_files("nvidia"))
+    amd_probe = AmdProbe(ask=ask, files=seen.gpu_files("kfd"))
     apple = AppleProbe(ask=ask, context=context)
     on_mac = context.get("os") == "darwin"
     interpreters = tuple(item.interpreter for item in settings.environments)
     nvidia_seen, amd, containers, launchers, apple_seen = await asyncio.gather(
         flights.run("nvidia", nvidia.observe, seconds=_NVIDIA_SECONDS),
-        flights.run("amd", AmdProbe(ask=ask).observe, seconds=_AMD_SECONDS),
+        flights.run("amd", amd_probe.observe, seconds=_AMD_SECONDS),
         flights.run(
             "containers",
             ContainerProbe(

@@ -45,10 +45,22 @@ def serving(
 
 
 def device_refusal(facts: PlacementFacts, request: Request) -> Explanation | None:
-    """Return why the machine's devices can never serve *request*; None: they can."""
-    chosen = request.chosen
-    if chosen.accelerator is Accelerator.CPU:
+    """Return why the machine's devices can never serve *request*; None: they can.
+
+    Where there may be more than are listed, "never" would be a guess.
+    """
+    if request.chosen.accelerator is Accelerator.CPU:
         return None
+    refusal = _refusal(facts, request)
+    kind = request.chosen.accelerator
+    why = facts.unlisted.get(DeviceKind(kind.value))
+    if refusal is None or why is None:
+        return refusal
+    return _unknown(kind.value, why)
+
+
+def _refusal(facts: PlacementFacts, request: Request) -> Explanation | None:
+    chosen = request.chosen
     devices = devices_of_kind(facts, chosen.accelerator)
     if len(devices) < chosen.devices:
         return _too_few(facts, chosen, len(devices))
@@ -232,5 +244,5 @@ def _contains(words: list[str], wanted: list[str]) -> bool:
     )
 
 
-def _unknown(subject: str) -> Explanation:
-    return Explanation(reason=Reason.CAPABILITIES_UNKNOWN, subject=subject)
+def _unknown(subject: str, why: str | None = None) -> Explanation:
+    return Explanation(reason=Reason.CAPABILITIES_UNKNOWN, subject=subject, detail=why)

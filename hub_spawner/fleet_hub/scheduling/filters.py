@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleet_contracts.amounts import describe_bytes, format_cores
+from fleet_contracts.capabilities import DeviceKind
 from fleet_contracts.catalog import OperatingSystem, Relation, TrustPolicy
 from fleet_contracts.devices import MACOS
 from fleet_contracts.placement_facts import PlacementFacts
@@ -44,6 +45,7 @@ Filter = Callable[[Candidate], Explanation | None]
 
 NEVER_LOOKED_FOR: Final = "nothing on it looks for that"
 """What a machine says whose probes are done and know no such capability."""
+_TORCH: Final = {"torch.cuda": DeviceKind.CUDA, "torch.mps": DeviceKind.MPS}
 _OS_NAMES: Final = {OperatingSystem.LINUX: "linux", OperatingSystem.MACOS: MACOS}
 
 
@@ -76,8 +78,9 @@ def has_the_accelerator(candidate: Candidate) -> Explanation | None:
         return None
     if devices_of_kind(candidate.facts, wanted):
         return None
-    if not candidate.facts.settled:
-        return _unknown(wanted.value)
+    why = candidate.facts.unlisted.get(DeviceKind(wanted.value))
+    if why is not None or not candidate.facts.settled:
+        return _unknown(wanted.value, why)
     return Explanation(reason=Reason.ACCELERATOR_MISMATCH, subject=wanted.value)
 
 
@@ -118,19 +121,20 @@ def is_supported(candidate: Candidate) -> Explanation | None:
 def has_the_driver(candidate: Candidate) -> Explanation | None:
     """Reject a machine on which the driver cannot be used."""
     usable = candidate.facts.drivers.get(candidate.driver)
-    if usable is None and (
-        candidate.driver in candidate.facts.drivers or not candidate.facts.settled
-    ):
-        return _unknown(candidate.driver.value)
     if usable:
         return None
     fault = candidate.facts.driver_faults.get(candidate.driver)
+    told = fault and fault.replace("_", " ")
+    if usable is None and (
+        candidate.driver in candidate.facts.drivers or not candidate.facts.settled
+    ):
+        # While the probes run there is nothing to be said of their tools.
+        why = told if candidate.facts.settled else None
+        return _unknown(candidate.driver.value, why)
     if fault == Reason.SANDBOX_MISSING:
         return Explanation(reason=Reason.SANDBOX_MISSING)
     return Explanation(
-        reason=Reason.DRIVER_UNAVAILABLE,
-        subject=candidate.driver.value,
-        detail=fault and fault.replace("_", " "),
+        reason=Reason.DRIVER_UNAVAILABLE, subject=candidate.driver.value, detail=told
     )
 
 
@@ -315,6 +319,10 @@ def _judge_capability(
     if known is None and capability.startswith("torch."):
         # A fact of (machine, environment): unknown until the environment is built.
         return None
+    if capability in _TORCH and _is_out_of_order(candidate.facts, _TORCH[capability]):
+        # Torch reaches no device of that kind either, for now.
+        kind = _TORCH[capability]
+        return _unknown(kind.value, candidate.facts.unlisted.get(kind))
     if known is None and not _is_never_told(candidate.facts, capability, ref):
         return _unknown(capability)
     return Explanation(
@@ -322,6 +330,13 @@ def _judge_capability(
         subject=capability,
         detail=NEVER_LOOKED_FOR if known is None else None,
     )
+
+
+def _is_out_of_order(facts: PlacementFacts, kind: DeviceKind) -> bool:
+    """Return whether devices of *kind* are there, and none of them works now."""
+    found = [device for device in facts.devices if device.accelerator is kind]
+    broken = [device for device in found if device.healthy is False]
+    return kind in facts.unlisted or bool(found and found == broken)
 
 
 def _is_never_told(facts: PlacementFacts, capability: str, ref: str | None) -> bool:
@@ -336,5 +351,5 @@ def _is_never_told(facts: PlacementFacts, capability: str, ref: str | None) -> b
     return capability not in facts.environments.get(ref or "", {capability: None})
 
 
-def _unknown(subject: str) -> Explanation:
-    return Explanation(reason=Reason.CAPABILITIES_UNKNOWN, subject=subject)
+def _unknown(subject: str, why: str | None = None) -> Explanation:
+    return Explanation(reason=Reason.CAPABILITIES_UNKNOWN, subject=subject, detail=why)

@@ -107,7 +107,8 @@ def _spared(part: Part, request: Request) -> int:
     if part.outlook.needs[0].fixed[METAL]:
         return 2
     signature = part.group.signature
-    return int(signature.accelerated or not signature.facts.settled)
+    facts = signature.facts
+    return int(signature.accelerated or not facts.settled or bool(facts.unlisted))
 
 
 def identity_of(part: Part) -> tuple[object, ...]:

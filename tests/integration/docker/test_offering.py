@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -67,12 +68,13 @@ async def test_an_engine_that_answers_is_offered(shared_engine: PrivateEngine) -
 
 
 async def test_an_engine_that_is_down_is_not(own_engine: PrivateEngine) -> None:
-    """Its client may be there; that runs no container."""
+    """Where its client is there it may come back, and until then nobody knows."""
     own_engine.end()
 
     engine = offered(own_engine.host)
 
-    assert (engine.usable, engine.reason) == (False, "daemon_not_reachable")
+    usable = None if shutil.which("docker") else False
+    assert (engine.usable, engine.reason) == (usable, "daemon_not_reachable")
 
 
 async def test_podman_in_dockers_place_is_told_as_that(

@@ -20,11 +20,14 @@ from fleet_contracts.capabilities import (
     AcceleratorDevice,
     DeviceKind,
     Observed,
+    ProbeReport,
+    ProbeStatus,
     WorkerCapabilities,
 )
 from fleet_contracts.catalog import Catalog, Profile, ResourceClass, Runtime
 from fleet_contracts.protocol import AgentEvent, CapabilitiesChanged, Heartbeat
 from fleet_contracts.reasons import Reason
+from fleet_contracts.sentences import sentence
 from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.controller import stopping
 
@@ -78,6 +81,18 @@ def known(*uuids: str, settled: bool = True) -> dict[str, Any]:
     return told.model_copy(
         update={"accelerators": devices, "settled": settled}
     ).model_dump(mode="json")
+
+
+def failing(reason: str) -> dict[str, Any]:
+    """Return what a machine says whose nvidia-smi is there and fails."""
+    report = ProbeReport(
+        probe="nvidia",
+        status=ProbeStatus.TOOL_ERROR,
+        reason=reason,
+        devices_complete=False,
+        observed=Observed(source="nvidia-smi", observed_at=NOON),
+    )
+    return known() | {"probes": [report.model_dump(mode="json")]}
 
 
 NOTHING_YET = known(settled=False)
@@ -177,6 +192,23 @@ def test_a_gpu_that_the_probes_do_not_find_any_more_is_not_replaced_by_none(
         return
     assert now.assignment is None
     assert agent.launched == {}
+
+
+def test_a_tool_that_fails_after_a_restart_of_its_agent_refuses_nobody() -> None:
+    """The machine had a GPU before: whoever asks for one waits until it is named again."""
+    fleet, agent = a_box("GPU-a")
+    restarts(fleet, agent)
+    tells(fleet, agent, failing("nvml_driver_library_mismatch"))
+    record = fleet.ask(1, class_name="gpu")
+    assert record.state is State.QUEUED
+    assert record.explanation is not None
+    assert sentence(record.explanation) == (
+        "On box, it has not told what it can do: cuda "
+        "(nvidia-smi: nvml driver library mismatch)."
+    )
+    tells(fleet, agent, known("GPU-a"))
+    spec = agent.launched[allocation_of(fleet.get(record))].spec
+    assert spec.resources.devices == ("GPU-a",)
 
 
 def test_probes_that_never_answer_start_nothing_that_needs_a_gpu() -> None:

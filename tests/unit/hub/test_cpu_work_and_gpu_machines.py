@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from scheduling_builders import (
@@ -24,6 +25,7 @@ from scheduling_builders import (
     an_allocation,
 )
 
+from fleet_contracts.capabilities import DeviceKind
 from fleet_contracts.placement_facts import PlaceableDevice
 from fleet_contracts.reasons import Reason
 from fleet_hub.scheduling.plan import plan, planner_of
@@ -116,9 +118,14 @@ def test_cores_that_are_promised_to_somebody_are_not_free() -> None:
     assert whole.no_later_than is not None
 
 
-def test_a_machine_whose_probes_have_not_answered_may_have_gpus() -> None:
+@pytest.mark.parametrize(
+    "facts", [{"settled": False}, {"unlisted": {DeviceKind.CUDA: "nvidia-smi: gone"}}]
+)
+def test_a_machine_whose_probes_have_not_answered_may_have_gpus(
+    facts: dict[str, Any],
+) -> None:
     """One that is known to have none comes first; better there than nowhere."""
-    unknown = a_machine("a-unknown", settled=False)
+    unknown = a_machine("a-unknown", **facts)
     both = a_snapshot(machines=(unknown, a_machine("z-cpu")), waiting=notebooks())
     assert machines_of(both) == {"z-cpu": 1}
     alone = a_snapshot(machines=(unknown,), waiting=notebooks())

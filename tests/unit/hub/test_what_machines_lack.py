@@ -25,9 +25,10 @@ from scheduling_builders import (
     a_waiting,
 )
 
+from fleet_contracts.capabilities import DeviceKind
 from fleet_contracts.catalog import OperatingSystem, Requirements, ResourceClass
-from fleet_contracts.reasons import Explanation, Reason
-from fleet_contracts.workloads import DriverName
+from fleet_contracts.reasons import Explanation, Reason, ReasonKind
+from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.inspection import inspect_request
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.snapshot import MachineState
@@ -94,6 +95,72 @@ def test_devices_that_may_still_be_found_are_not_yet_too_few(seen: int) -> None:
     late = answer(a_gpu_box(gpus=seen), asked)
     assert late is not None
     assert late.reason is not UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked"), [(0, {}), (1, {"devices": 2}), (1, {"device_models": ("B200",)})]
+)
+def test_devices_that_a_failing_tool_does_not_name_are_unknown_and_not_missing(
+    seen: int, asked: dict[str, Any]
+) -> None:
+    """What it names is given away all the same; more than that may be there."""
+    why = "nvidia-smi: driver not running"
+    unlisted = {DeviceKind.CUDA: why}
+    found = answer(a_gpu_box(gpus=seen, unlisted=unlisted), a_gpu_class(**asked))
+    assert found is not None
+    assert reason_and_subject(found) == (UNKNOWN, "cuda")
+    assert (found.kind, found.detail) == (ReasonKind.NOT_NOW, why)
+    assert answer(a_gpu_box(unlisted=unlisted), a_gpu_class()) is None
+    other = {DeviceKind.ROCM: "amd-smi: tool failed"}
+    sure = answer(a_gpu_box(gpus=seen, unlisted=other), a_gpu_class(**asked))
+    assert sure is not None
+    assert sure.kind is ReasonKind.NEVER
+
+
+@pytest.mark.parametrize(
+    ("gpu", "unlisted", "kind"),
+    [
+        (None, {DeviceKind.CUDA: "nvidia-smi: gpu lost"}, ReasonKind.NOT_NOW),
+        ({"healthy": False, "usable": False}, {}, ReasonKind.NOT_NOW),
+        ({}, {}, ReasonKind.NEVER),
+    ],
+)
+def test_torch_that_reaches_no_gpu_while_none_works_is_no_never(
+    gpu: dict[str, Any] | None, unlisted: dict[DeviceKind, str], kind: ReasonKind
+) -> None:
+    """It was asked while the driver was out of order; beside a GPU that works it counts."""
+    box = a_machine(
+        devices=() if gpu is None else (a_gpu(**gpu),),
+        unlisted=unlisted,
+        environments={"jupyter-ref": {"torch.cuda": False}},
+        capabilities={"torch.cuda": False},
+    )
+    found = answer(box, a_gpu_class(), requires=("torch.cuda",))
+    assert found is not None
+    assert found.kind is kind
+
+
+def test_what_nothing_is_ever_placed_on_is_not_waited_for() -> None:
+    """An AMD tool that fails keeps nobody waiting for what the support matrix rules out."""
+    box = a_machine(unlisted={DeviceKind.ROCM: "amd-smi: tool failed"})
+    found = answer(box, a_gpu_class(accelerator=Accelerator.ROCM))
+    assert found is not None
+    assert found.kind is ReasonKind.NEVER
+
+
+def test_an_engine_that_does_not_answer_now_is_waited_for_with_its_reason() -> None:
+    """It may be starting anew; while the probes run there is nothing to say of it."""
+    facts: dict[str, Any] = {
+        "drivers": {DriverName.DOCKER: None},
+        "driver_faults": {DriverName.DOCKER: "daemon_not_reachable"},
+    }
+    found = answer(a_docker_box(**facts), a_class())
+    assert reason_and_subject(found) == (UNKNOWN, "docker")
+    assert found is not None
+    assert found.detail == "daemon not reachable"
+    early = answer(a_docker_box(settled=False, **facts), a_class())
+    assert early is not None
+    assert early.detail is None
 
 
 def test_a_gpu_that_is_cut_into_slices_does_not_count_as_a_whole_one() -> None:

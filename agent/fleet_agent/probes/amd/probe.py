@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleet_agent.probes.amd.reading import read_amd_tool
-from fleet_agent.probes.answers import Answer
+from fleet_agent.probes.answers import Answer, with_witness
 from fleet_agent.probes.tools import Ask, ToolCall
 from fleet_contracts.capabilities import ProbeStatus
 
@@ -33,9 +33,15 @@ class AmdProbe:
     """Reports AMD devices: detection only, nothing is placed on them."""
 
     ask: Ask
+    files: tuple[str, ...] = ()
+    """By which the kernel offers AMD cards: without a tool those are unknown."""
 
     def observe(self) -> tuple[str, Answer]:
         """Return which tool spoke, and what it said; never raises."""
+        tool, answer = self._observe()
+        return tool, with_witness(answer, self.files)
+
+    def _observe(self) -> tuple[str, Answer]:
         answer: Answer | None = None
         for argv in _AMD_SMI:
             answer = self._run(argv)

@@ -33,6 +33,8 @@ class HostSighting:
     usage: Usage
     pci_ids: tuple[str, ...] = ()
     """Cards that the kernel's NVIDIA driver lists."""
+    gpu_files: tuple[str, ...] = ()
+    """Files in ``/dev`` by which the kernel offers GPUs: ``nvidia0``, ``kfd``."""
     sysctl: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -50,13 +52,11 @@ class HostProbe:
         on_mac = readings.get("platform") == "darwin"
         sysctl = self._sysctl() if on_mac else {}
         observed = Observed(source="psutil", observed_at=self.now())
-        cards = readings.get("gpu_driver_cards")
         return HostSighting(
             facts=judge_host(readings, observed, sysctl),
             usage=self.usage(),
-            pci_ids=tuple(str(card) for card in cards)
-            if isinstance(cards, list)
-            else (),
+            pci_ids=_names(readings.get("gpu_driver_cards")),
+            gpu_files=_names(readings.get("gpu_device_files")),
             sysctl=sysctl,
         )
 
@@ -92,6 +92,10 @@ class HostProbe:
             memory_available_bytes=_amount(available),
             load_milli=_amount(load * 1000) if isinstance(load, float) else None,
         )
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(str(name) for name in value) if isinstance(value, list) else ()
 
 
 def _amount(value: object) -> int | None:

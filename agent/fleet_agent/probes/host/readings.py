@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from fleet_agent.probes.host.cgroups import files
 
 
 _SMALL: Final = 64 * 1024
+_GPU_FILE: Final = re.compile(r"nvidia\d+|kfd")
 _CONTAINER_SIGNS: Final = ("/.dockerenv", "/run/.containerenv")
 
 
@@ -53,6 +55,7 @@ def read_host(state_dir: str) -> dict[str, Any]:
         "memory_bytes": _try(lambda: int(psutil.virtual_memory().total)),
         "disk": _try(lambda: _disk(state_dir)),
         "gpu_driver_cards": _cards(),
+        "gpu_device_files": _device_files(),
     }
 
 
@@ -96,4 +99,10 @@ def _disk(state_dir: str) -> dict[str, int]:
 def _cards() -> list[str]:
     """Return the PCI ids that the kernel's NVIDIA driver lists."""
     found = _try(lambda: sorted(os.listdir("/proc/driver/nvidia/gpus")))  # noqa: PTH208 - names only
+    return found or []
+
+
+def _device_files() -> list[str]:
+    """Return the files by which the kernel offers NVIDIA and AMD cards."""
+    found = _try(lambda: sorted(filter(_GPU_FILE.fullmatch, os.listdir("/dev"))))  # noqa: PTH208 - names only
     return found or []

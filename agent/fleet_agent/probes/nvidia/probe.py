@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fleet_agent.probes.answers import Answer
+from fleet_agent.probes.answers import Answer, with_witness
 from fleet_agent.probes.nvidia.computing import QUERY, read_computing, with_computing
 from fleet_agent.probes.nvidia.devices import (
     broken_reason,
@@ -70,6 +70,8 @@ class NvidiaProbe:
 
     ask: Ask
     pci_ids: Callable[[], tuple[str, ...]] = tuple
+    files: tuple[str, ...] = ()
+    """By which the kernel offers NVIDIA cards: a witness that names none."""
     # With persistence mode off the first call initialises every card.
     seconds: float = 30.0
     clock: Callable[[], float] = time.monotonic
@@ -169,13 +171,7 @@ class NvidiaProbe:
         return replace(answer, devices=devices)
 
     def _with_witness(self, answer: Answer) -> Answer:
-        if answer.devices or answer.status is ProbeStatus.NO_DEVICES:
-            return answer
-        cards = len(self.pci_ids())
-        if not cards:
-            return answer
-        told = f"the kernel's driver lists {cards} card(s), and nvidia-smi failed"
-        return replace(answer, warnings=(*answer.warnings, told))
+        return with_witness(answer, self.pci_ids() or self.files)
 
 
 def _usage(result: ToolResult, answer: Answer) -> tuple[DeviceUsage, ...]:

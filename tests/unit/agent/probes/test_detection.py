@@ -225,26 +225,33 @@ async def test_a_bubblewrap_beside_the_agent_is_looked_for_as_well(
 
 
 @pytest.mark.parametrize(
-    ("reply", "reason"),
+    ("reply", "usable", "reason"),
     [
         (
             '{"ClientInfo": {"Debug": false}, "ServerErrors": ["Cannot connect"]}',
+            None,
             "daemon_not_reachable",
         ),
         (
             "permission denied while trying to connect to the Docker daemon",
+            None,
             "permission_denied",
         ),
-        ("Emulate Docker CLI using podman.\n{}", "emulated_by_podman"),
-        ("", "daemon_not_reachable"),
+        ("Emulate Docker CLI using podman.\n{}", False, "emulated_by_podman"),
+        ("", None, "daemon_not_reachable"),
+        ("\x00\ufffd{{{", None, "daemon_not_reachable"),
+        (ToolResult(tool="docker", timed_out=True), None, "tool_timeout"),
+        (ToolResult(tool="docker", exit_code=-11), None, "killed_by_sigsegv"),
     ],
 )
-async def test_a_docker_client_alone_is_no_docker(reply: str, reason: str) -> None:
-    """Only a daemon that answers with its own version can be used."""
+async def test_a_docker_client_alone_is_no_docker(
+    reply: str | ToolResult, usable: bool | None, reason: str
+) -> None:
+    """Only a daemon that answers can be used; one that does not answer now may yet."""
     picture = await detect(settings_for(a_pretend_machine(docker=reply)))
 
     [engine] = picture.container_engines
-    assert (engine.usable, engine.reason) == (False, reason)
+    assert (engine.usable, engine.reason) == (usable, reason)
 
 
 ENGINE = {"ServerVersion": "27.3.1", "OSType": "linux", "Runtimes": {"nvidia": {}}}
@@ -296,7 +303,7 @@ async def test_containers_that_cannot_be_kept_in_are_not_offered(
                 exit_code=1,
                 stderr="PermissionError: [Errno 13] Permission denied",
             ),
-            False,
+            None,
             "permission_denied",
         ),
         (
@@ -305,7 +312,7 @@ async def test_containers_that_cannot_be_kept_in_are_not_offered(
                 exit_code=1,
                 stderr="FileNotFoundError: [Errno 2] No such file or directory",
             ),
-            False,
+            None,
             "daemon_not_reachable",
         ),
         (
@@ -314,13 +321,13 @@ async def test_containers_that_cannot_be_kept_in_are_not_offered(
                 exit_code=1,
                 stderr="ConnectionRefusedError: [Errno 111] Connection refused",
             ),
-            False,
+            None,
             "daemon_not_reachable",
         ),
     ],
 )
 async def test_the_docker_driver_is_offered_where_its_own_engine_answers(
-    said: str | ToolResult, usable: bool, reason: str
+    said: str | ToolResult, usable: bool | None, reason: str
 ) -> None:
     """Whatever a client on this machine says about some other engine."""
     machine = a_pretend_machine(docker=DOCKER_INFO, engine_readings=said)
@@ -333,6 +340,19 @@ async def test_the_docker_driver_is_offered_where_its_own_engine_answers(
     [driver] = picture.drivers
     assert (driver.usable, driver.reason) == (usable, reason)
     assert [engine.name for engine in picture.container_engines] == ["docker"]
+
+
+async def test_where_neither_engine_nor_client_is_there_is_no_docker() -> None:
+    """That is known, and nobody waits for it."""
+    settings = settings_for(
+        a_pretend_machine(),
+        drivers=(DriverName.DOCKER,),
+        engine_host="unix:///run/own.sock",
+    )
+
+    [driver] = (await detect(settings)).drivers
+
+    assert (driver.usable, driver.reason) == (False, "daemon_not_reachable")
 
 
 async def test_torch_is_asked_again_only_when_something_changed() -> None:
