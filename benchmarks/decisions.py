@@ -39,6 +39,7 @@ from fleet_hub.explaining.state import Subject
 from fleet_hub.explaining.view import View
 from fleet_hub.scheduling.explain import what_if
 from fleet_hub.scheduling.likely import History
+from fleet_hub.scheduling.likely_ends import Runs
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.promises import Promises
 from fleet_hub.scheduling.snapshot import MachineState, Sharing, Waiting
@@ -86,6 +87,8 @@ CLASSES = (
     a_class("metal", 2, 8, 4, accelerator=Accelerator.MPS, devices=1),
 )
 WEIGHTS = [40, 20, 5, 0, 20, 5, 5, 5]
+EARLIER = {item.name: [minutes * 60.0 for minutes in range(30, 90)] for item in CLASSES}
+"""Enough earlier runs of each class that each holder has a likely end."""
 UNASKED = tuple(
     item.model_copy(update={"name": f"new-{item.name}", "limit_seconds": 3600.0})
     for item in CLASSES
@@ -356,6 +359,7 @@ def _full_explanations(load: Load, questions: Iterable[dict[str, str]]) -> Took:
         principal=lambda name: None,
         waits=lambda: (),
         history=History(),
+        runs=Runs(EARLIER),
     )
     took = Took()
     # What came before had priority and did not rest: that is made up for first.

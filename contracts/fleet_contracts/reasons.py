@@ -323,6 +323,15 @@ INSTEAD: frozenset[Reason] = frozenset(
 Number = Annotated[int, Field(ge=0)]
 
 
+class LikelyEnd(Contract):
+    """Half of those that held on for as long were done by *early*, nine of ten by *late*."""
+
+    early: AwareDatetime
+    late: AwareDatetime
+    samples: Annotated[int, Field(ge=1)]
+    """How many earlier ones of its class that is said from."""
+
+
 class Holder(Contract):
     """Who holds what a workload waits for."""
 
@@ -345,6 +354,9 @@ class Holder(Contract):
     computed at all; None: nobody knows, or not yet for ten minutes."""
     idle_ends: AwareDatetime | None = None
     """When its idle limit ends it if it stays so; None: it has none, or is at work."""
+    likely_end: LikelyEnd | None = None
+    """None: too few of its class held on for longer so far, it ends soon anyway, or it is
+    one of those that a machine among many has beside the first three."""
     handle: str | None = None
     """By this whoever waits can ask for what it holds; None: nobody would be asked."""
     asked_at: AwareDatetime | None = None

@@ -19,7 +19,8 @@ from fleet_contracts.reasons import Explanation, Holder, Reason, ReasonKind
 from fleet_contracts.timeline_phrases import HEADLINES, TEXTS
 
 
-_MOST_HOLDERS = 3
+MOST_HOLDERS = 3
+"""Holders that a sentence names; the others are counted."""
 _CODES = frozenset(Reason)
 _COUNTED = {
     "devices": (mark("%1 device"), "%1 devices"),
@@ -110,7 +111,7 @@ def _waiting(
 
 
 def _holders(holders: tuple[Holder, ...], now: datetime | None) -> str:
-    shown = holders[:_MOST_HOLDERS]
+    shown = holders[:MOST_HOLDERS]
     held = [holder_words(holder, now) for holder in shown if not holder.promised]
     promised = [_named(holder) for holder in shown if holder.promised]
     more = len(holders) - len(shown)
@@ -133,7 +134,7 @@ def _named(holder: Holder) -> str:
 
 
 def holder_words(holder: Holder, now: datetime | None) -> str:
-    """Return who holds something, until when, and how it rests."""
+    """Return who holds something, until when, and how it rests or is likely to end."""
     name = _named(holder)
     if holder.ends_by is None:
         text = _text("no_known_end", name=name)
@@ -146,6 +147,9 @@ def holder_words(holder: Holder, now: datetime | None) -> str:
         else:
             ends = _time(holder.idle_ends, now)
             text = _text("idle", holder=text, since=since, time=ends)
+    if holder.likely_end is not None:
+        late, count = holder.likely_end.late, str(holder.likely_end.samples)
+        text = _text("likely_done", holder=text, time=_time(late, now), count=count)
     if holder.asked_at is None:
         return text
     return _text("asked", holder=text, time=_time(holder.asked_at, now))

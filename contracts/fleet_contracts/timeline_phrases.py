@@ -163,6 +163,7 @@ TEXTS: Final[dict[str, str]] = {
     "until": "{name} until {time} at the latest",
     "at_rest": "{holder} (GPU at rest since {time})",
     "idle": "{holder} (idle since {since}, ends at {time} if still idle)",
+    "likely_done": "{holder}, likely done by {time}, from {count} earlier ones",
     "asked": "{holder}, asked for it at {time}",
 }
 """What belongs to none of the tables above."""

@@ -155,6 +155,7 @@ def _record(
 _slug, _instant = _matching(_SLUG), _matching(_INSTANT)
 _name, _sentence = _text(255), _text(1000)
 
+_LIKELY = _record({"early": _instant, "late": _instant, "samples": _count}, {})
 _HOLDER = _record(
     {"workload": _name},
     {
@@ -167,6 +168,7 @@ _HOLDER = _record(
         "ends_by": _instant,
         "idle_since": _instant,
         "idle_ends": _instant,
+        "likely_end": _LIKELY,
         "asked_at": _instant,
         "handle": _name,
     },
@@ -203,7 +205,6 @@ _EVENT = _record(
         "progress": _PROGRESS,
     },
 )
-_LIKELY = _record({"early": _instant, "late": _instant, "samples": _count}, {})
 _TIME_LIMIT = _record({"seconds": _seconds}, {"set_by": _slug})
 _TIME_LIMITS = _record({}, {"limit": _TIME_LIMIT, "idle_limit": _TIME_LIMIT})
 _LIMITS = _record(

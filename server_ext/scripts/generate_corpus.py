@@ -17,7 +17,7 @@ from typing import Any
 
 from fleet_contracts.allocations import State
 from fleet_contracts.causes import CAUSES
-from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_contracts.reasons import Explanation, Holder, LikelyEnd, Reason
 from fleet_contracts.sentences import headline, remedy, sentence
 
 
@@ -25,6 +25,7 @@ TARGET = Path(__file__).parent.parent / "tests" / "data" / "sentences.json"
 
 _SINCE = datetime(2026, 11, 29, 10, 2, tzinfo=UTC)
 _UNTIL = datetime(2026, 11, 29, 14, 12, tzinfo=UTC)
+_LIKELY = LikelyEnd(early=_SINCE, late=_UNTIL, samples=34)
 _HOLDERS = tuple(
     Holder(
         workload=f"w{number}",
@@ -35,13 +36,14 @@ _HOLDERS = tuple(
         idle_since=idle,
         idle_ends=idle_end,
         asked_at=asked,
+        likely_end=likely,
     )
-    for number, (owner, title, end, idle, idle_end, asked) in enumerate(
+    for number, (owner, title, end, idle, idle_end, asked, likely) in enumerate(
         [
-            ("ada", "GPU large", _UNTIL, _SINCE, None, _SINCE),
-            (None, None, None, _SINCE, _UNTIL, None),
-            ("grace", None, _UNTIL, None, None, _UNTIL),
-            (None, "CPU small", None, None, None, None),
+            ("ada", "GPU large", _UNTIL, _SINCE, None, _SINCE, _LIKELY),
+            (None, None, None, _SINCE, _UNTIL, None, None),
+            ("grace", None, _UNTIL, None, None, _UNTIL, None),
+            (None, "CPU small", None, None, None, None, None),
         ]
     )
 )

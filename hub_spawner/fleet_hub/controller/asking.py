@@ -140,6 +140,7 @@ def _begin(
         asked_at=tx.now,
         attempt=request.attempt,
         waited=earlier.waited if earlier else None,
+        ran=earlier.ran if earlier else None,
         decided=earlier.decided if earlier else None,
         home=None if leaves else left,
         token_hash=lifecycle.hash_of(token),

@@ -42,6 +42,7 @@ def state_of(core: Core, *, timelines: bool = False) -> FleetState:
         ),
         copying=copying.known(core),
         history=model.history.parts(),
+        runs=model.runs.seconds(),
         timelines={
             name: events_of(core, name)
             for name, record in sorted(model.workloads.items())
@@ -77,6 +78,7 @@ def view_of(core: Core) -> View:
         copying=lambda: copying.known(core),
         waits=everybody,
         history=model.history,
+        runs=model.runs,
     )
 
 

@@ -20,6 +20,7 @@ from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.records import Assignment, Secrets, StopIntent, Workload
 from fleet_hub.controller.settings import Settings
 from fleet_hub.controller.spans import span_of
+from fleet_hub.scheduling.likely_ends import Ran
 
 
 TOKEN_VARIABLE: Final = "JUPYTERHUB_FLEET_TIMELINE_TOKEN"  # noqa: S105 - a name
@@ -138,7 +139,11 @@ def release(core: Core, tx: Transaction, record: Workload) -> Workload:
     span = span_of(record, tx.now)
     if span is not None:
         tx.change.spans.append(span)
-    return tx.put(replace(record, assignment=None, url=None))
+    ran = record.ran
+    if record.ready_at is not None:
+        seconds = max(0.0, (tx.now - assignment.since).total_seconds())
+        ran = Ran(tx.now.timestamp(), seconds, assignment.class_name)
+    return tx.put(replace(record, assignment=None, url=None, ran=ran))
 
 
 def back_in_line(

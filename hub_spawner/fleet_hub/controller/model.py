@@ -22,6 +22,7 @@ from fleet_hub.controller.records import (
 from fleet_hub.controller.turns import Turns
 from fleet_hub.scheduling.decisions import Wait
 from fleet_hub.scheduling.likely import History
+from fleet_hub.scheduling.likely_ends import Runs
 from fleet_hub.scheduling.snapshot import Idle, Usage as FairUse
 
 
@@ -107,6 +108,8 @@ class Model:
         """What each user has used of the fleet lately, ended work only."""
         self.history = History()
         """How the latest waits went, by class."""
+        self.runs = Runs()
+        """How long the latest runs held what they had, by class."""
         self.turns = Turns()
         """How the latest turns came, and how long those had waited."""
         self.stirred: set[str] = set()
@@ -179,6 +182,8 @@ class Model:
         earlier, waited = self.workloads.get(record.id), record.waited
         if waited is not None and (earlier is None or earlier.waited != waited):
             self.history.note(waited.class_name, waited.part)
+        if record.ran is not None and (earlier is None or earlier.ran != record.ran):
+            self.runs.note(record.ran)
         if earlier is not None and earlier.decided != record.decided:
             self.turns.note(record)
         self._unindex(record.id)

@@ -18,6 +18,7 @@ from fleet_hub.controller.words import STARTS_NOW
 from fleet_hub.explaining.ways import way_out
 from fleet_hub.scheduling.choice import read_choice
 from fleet_hub.scheduling.explain import what_if
+from fleet_hub.scheduling.likely_ends import Runs, with_likely_ends
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import Pin
 from fleet_hub.scheduling.ways_out import Copying, WaysOut, ways_out
@@ -35,7 +36,16 @@ def offers_for(core: Core, principal: Principal, key: ServerKey | None) -> Offer
     return Offers(
         as_of=now,
         offers=tuple(
-            _offer(planner, principal, profile, chosen, pin=pin, copied=copied, now=now)
+            _offer(
+                planner,
+                principal,
+                profile,
+                chosen,
+                pin=pin,
+                copied=copied,
+                runs=core.model.runs,
+                now=now,
+            )
             for profile in catalog.profiles
             if profile.audience.includes(principal)
             for chosen in catalog.classes_of(profile)
@@ -56,10 +66,13 @@ def _offer(
     *,
     pin: Pin | None,
     copied: Copying,
+    runs: Runs,
     now: datetime,
 ) -> Offer:
     verdict = what_if(planner, principal, profile.name, chosen.name, pin=pin)
     why = verdict.explanation
+    if why is not None:
+        why = with_likely_ends(why, runs, now=now.timestamp())
     found = WaysOut()
     if pin is not None and not verdict.choosable:
         found = ways_out(

@@ -24,6 +24,7 @@ from fleet_contracts.workloads import (
 )
 from fleet_hub.scheduling.decisions import Rule
 from fleet_hub.scheduling.likely import Outset, Waited
+from fleet_hub.scheduling.likely_ends import Ran
 from fleet_hub.scheduling.snapshot import Reservation
 
 
@@ -137,6 +138,8 @@ class Workload:
     """That promise as it was first made."""
     waited: Waited | None = None
     """How its last wait with a promise went."""
+    ran: Ran | None = None
+    """How long it last ran."""
     decided: Decided | None = None
     """How its last turn came."""
     moved: int = 0

@@ -20,6 +20,7 @@ from fleet_hub.controller.model import WAITING
 from fleet_hub.controller.records import Workload
 from fleet_hub.scheduling.decisions import Wait
 from fleet_hub.scheduling.likely import outset_of
+from fleet_hub.scheduling.likely_ends import with_likely_ends
 from fleet_hub.scheduling.telling import acknowledge, waits
 
 
@@ -66,10 +67,16 @@ def wait_of(core: Core, record: Workload) -> Wait | None:
     """Return what *record* waits for as of now; None: it does not, or is not looked at."""
     if record.state not in WAITING:
         return None
+    now = core.clock.now()
     if core.engine.is_told(record.id):
-        return core.model.waits.get(record.id)
-    planner = core.engine.planner(core.clock.now())
-    return next(waits(planner, [record.id], examples=False), None)
+        wait = core.model.waits.get(record.id)
+    else:
+        planner = core.engine.planner(now)
+        wait = next(waits(planner, [record.id], examples=False), None)
+    if wait is None:
+        return None
+    why = with_likely_ends(wait.explanation, core.model.runs, now=now.timestamp())
+    return wait if why is wait.explanation else replace(wait, explanation=why)
 
 
 def _wait(core: Core, tx: Transaction, wait: Wait) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -10,7 +10,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.changes import change_sentence
 from fleet_contracts.language import said, speaks_of_another
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_contracts.sentences import headline, prospect, remedy, sentence
+from fleet_contracts.sentences import MOST_HOLDERS, headline, prospect, remedy, sentence
 from fleet_contracts.telling import ends_after
 from fleet_contracts.time_limits import NO_LIMITS, TimeLimits
 from fleet_contracts.timeline import LikelyStart
@@ -41,6 +41,7 @@ from fleet_hub.scheduling.inspection import (
     inspect_waiting,
 )
 from fleet_hub.scheduling.likely import Likely, Outset
+from fleet_hub.scheduling.likely_ends import Runs, with_likely_ends
 from fleet_hub.scheduling.snapshot import Pin, Waiting
 from fleet_hub.scheduling.ways_out import explained, ways_back
 
@@ -64,6 +65,8 @@ class Inquiry:
     """None: nothing is decided about it any more."""
     subject: Subject | None = None
     likely: Likely | None = None
+    runs: Runs = field(default_factory=Runs)
+    """How long earlier holders held on."""
     time_limits: TimeLimits = NO_LIMITS
     instead: tuple[OtherWay, ...] = ()
     no_copy: Explanation | None = None
@@ -107,8 +110,7 @@ def written(inquiry: Inquiry) -> Answer:
         "ends": _ends(inquiry.time_limits),
     }
     if inquiry.found is not None:
-        found = _answer(inquiry.as_of, inquiry.asked, inquiry.found, inquiry.likely)
-        return found.model_copy(update=ways)
+        return _answer(inquiry, inquiry.found).model_copy(update=ways)
     subject = inquiry.subject
     if subject is None:
         raise UnknownSubjectError("nothing was asked about")
@@ -147,7 +149,10 @@ def _in_line(view: View, wait: Wait) -> InLine | None:
             "asked_at": subject.asked_at,
             "parked": subject.parked,
             "ahead": wait.position,
-            "why": _told(wait.explanation, view.as_of),
+            "why": _told(
+                with_likely_ends(wait.explanation, view.runs, now=view.planner.now),
+                view.as_of,
+            ),
             "no_later_than": _instant(wait.no_later_than),
             "likely": _likely_start(
                 _likely(view, subject.outset, wait.workload, wait.no_later_than)
@@ -179,6 +184,7 @@ def _about(view: View, subject: Subject, page: int) -> Inquiry:
         found=found,
         subject=subject,
         likely=likely,
+        runs=view.runs,
         time_limits=subject.time_limits,
     )
     is_no = subject.state is State.REFUSED or (
@@ -297,6 +303,7 @@ def _what_if(view: View, question: Question, profile: str, user: str) -> Inquiry
         asked=asked,
         found=found,
         likely=likely,
+        runs=view.runs,
         time_limits=_time_limits(view, asked),
         profiles=_instead_of(view, profile, principal),
     )
@@ -331,14 +338,20 @@ def _instead_of(
     )
 
 
-def _answer(
-    now: datetime, asked: Asked, found: Inspection, likely: Likely | None
-) -> Answer:
-    verdict, machines = found.verdict, found.machines
+def _answer(inquiry: Inquiry, found: Inspection) -> Answer:
+    now, asked, runs = inquiry.as_of, inquiry.asked, inquiry.runs
+    seconds, machines, verdict = now.timestamp(), found.machines, found.verdict
+    if verdict.explanation is not None:
+        why = with_likely_ends(verdict.explanation, runs, now=seconds)
+        verdict = replace(verdict, explanation=why)
     total = sum(len(one.machines) for one in found.alike)
     # What several machines say alike is put into words once.
     distinct = {id(one.explanation): one.explanation for one in machines}
-    words = {key: _told(why, now) for key, why in distinct.items() if why is not None}
+    words = {
+        key: _told(with_likely_ends(why, runs, now=seconds, most=MOST_HOLDERS), now)
+        for key, why in distinct.items()
+        if why is not None
+    }
     return Answer(
         as_of=now,
         asked=asked,
@@ -349,7 +362,7 @@ def _answer(
         machine=verdict.machine,
         ahead=verdict.ahead if verdict.choosable and not verdict.startable else None,
         no_later_than=_instant(verdict.no_later_than),
-        likely=_likely_start(likely),
+        likely=_likely_start(inquiry.likely),
         changes=tuple(
             Help(change=change, sentence=change_sentence(change))
             for change in found.changes

@@ -97,6 +97,8 @@ class FleetState:
     copying: Copying = field(default_factory=Copying)
     history: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """How the latest waits of each class went."""
+    runs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """How long the latest runs of each class took, in seconds."""
     timelines: Mapping[str, tuple[TimelineEvent, ...]] = field(default_factory=dict)
     """Of the workloads that wait or hold something."""
 

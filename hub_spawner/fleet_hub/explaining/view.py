@@ -11,6 +11,7 @@ from fleet_contracts.workloads import Principal
 from fleet_hub.explaining.state import FleetState, Subject
 from fleet_hub.scheduling.decisions import Wait
 from fleet_hub.scheduling.likely import History
+from fleet_hub.scheduling.likely_ends import Runs
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import Pin
@@ -35,6 +36,8 @@ class View:
     """Everybody who waits, in the order in which turns come."""
     history: History
     """How earlier waits went."""
+    runs: Runs
+    """How long earlier ones held what they had."""
 
     @property
     def catalog(self) -> Catalog:
@@ -57,4 +60,5 @@ def view_of(state: FleetState) -> View:
         copying=lambda: state.copying,
         waits=lambda: waits(planner),
         history=History(state.history),
+        runs=Runs(state.runs),
     )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from pydantic import AwareDatetime
+
 from fleet_contracts.reasons import Explanation, Holder
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.snapshot import Allocation, Idle, MachineState
@@ -15,6 +17,13 @@ MOST = 10
 """Holders told in one explanation: more would not help anybody."""
 MOST_ASKERS = 5
 """Who is asked by so many for what they hold knows it: the next one would only nag."""
+
+
+class KnownHolder(Holder):
+    """A holder of which more is known than is told: what is written has only the rest."""
+
+    class_name: str
+    since: AwareDatetime
 
 
 def told(
@@ -90,7 +99,8 @@ def _holder(
     is_named = is_named or is_own
     handle = allocation.handle
     is_askable = not is_own and asked_at is None and len(allocation.asked) < MOST_ASKERS
-    return Holder(
+    return KnownHolder(
+        class_name=allocation.class_name,
         workload=allocation.workload if is_named else handle or allocation.workload,
         owner=allocation.owner if is_named else None,
         own=is_own,

@@ -160,5 +160,9 @@ def _quantile(ordered: list[float], share: float) -> float:
     One more than the share of the samples themselves: of few samples the largest may
     well be exceeded.
     """
-    place = math.ceil((len(ordered) + 1) * share)
-    return ordered[min(place, len(ordered)) - 1]
+    return ordered[place_of(len(ordered), share)]
+
+
+def place_of(count: int, share: float) -> int:
+    """Return the place of that one among *count* ordered samples."""
+    return min(math.ceil((count + 1) * share), count) - 1

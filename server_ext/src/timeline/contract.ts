@@ -186,8 +186,15 @@ export interface IHolder {
   ends_by?: string | null;
   idle_since?: string | null;
   idle_ends?: string | null;
+  likely_end?: ILikelyEnd | null;
   handle?: string | null;
   asked_at?: string | null;
+}
+
+export interface ILikelyEnd {
+  early: string;
+  late: string;
+  samples: number;
 }
 
 export interface ILikelyStart {

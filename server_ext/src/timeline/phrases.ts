@@ -385,6 +385,7 @@ export const TEXTS = {
   until: t.__('{name} until {time} at the latest'),
   at_rest: t.__('{holder} (GPU at rest since {time})'),
   idle: t.__('{holder} (idle since {since}, ends at {time} if still idle)'),
+  likely_done: t.__('{holder}, likely done by {time}, from {count} earlier ones'),
   asked: t.__('{holder}, asked for it at {time}')
 } satisfies Readonly<Record<string, Phrase>>;
 

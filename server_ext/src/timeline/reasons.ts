@@ -190,18 +190,20 @@ function one(
       ? say(trans, TEXTS.no_known_end, { name })
       : say(trans, TEXTS.until, { name, time: time(ends) });
   // Each says the one before it, and more.
-  const more = (phrase: Phrase, at?: string | null, since = '') => {
+  const more = (phrase: Phrase, at?: string | null, values: Values = {}) => {
     const known = instant(at);
     if (known !== null) {
-      text = say(trans, phrase, { holder: text, time: time(known), since });
+      text = say(trans, phrase, { holder: text, time: time(known), ...values });
     }
   };
   const idle = instant(holder.idle_since);
   if (idle !== null && holder.idle_ends) {
-    more(TEXTS.idle, holder.idle_ends, time(idle));
+    more(TEXTS.idle, holder.idle_ends, { since: time(idle) });
   } else {
     more(TEXTS.at_rest, holder.idle_since);
   }
+  const likely = holder.likely_end;
+  more(TEXTS.likely_done, likely?.late, { count: likely?.samples ?? '' });
   more(TEXTS.asked, holder.asked_at);
   return text;
 }

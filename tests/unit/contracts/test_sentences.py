@@ -10,7 +10,7 @@ import pytest
 from fleet_contracts.allocations import State
 from fleet_contracts.language import speaking
 from fleet_contracts.phrases import PHRASES, REMEDIES
-from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_contracts.reasons import Explanation, Holder, LikelyEnd, Reason
 from fleet_contracts.sentences import headline, holder_words, remedy, sentence
 
 
@@ -214,3 +214,9 @@ def test_a_holder_is_told_with_how_it_rests_and_whether_it_was_asked() -> None:
     whole = f"{plain} (idle since 12:00 UTC, ends at 14:00 UTC if still idle)"
     assert holder_words(idle, NOON) == whole
     assert holder_words(asked, NOON) == f"{whole}, asked for it at 12:07 UTC"
+    likely = LikelyEnd(early=NOON, late=NOON.replace(hour=14), samples=34)
+    done = f"{whole}, likely done by 14:00 UTC, from 34 earlier ones"
+    tells = idle.model_copy(update={"likely_end": likely})
+    assert holder_words(tells, NOON) == done
+    both = asked.model_copy(update={"likely_end": likely})
+    assert holder_words(both, NOON) == f"{done}, asked for it at 12:07 UTC"

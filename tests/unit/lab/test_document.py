@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fleet_contracts.allocations import Phase, State
-from fleet_contracts.reasons import Explanation, Holder, Reason
+from fleet_contracts.reasons import Explanation, Holder, LikelyEnd, Reason
 from fleet_contracts.time_limits import SetBy, TimeLimit, TimeLimits
 from fleet_contracts.timeline import (
     LikelyStart,
@@ -92,6 +92,7 @@ def test_whatever_a_timeline_has_arrives() -> None:
         since=NOON,
         ends_by=NOON,
         idle_since=NOON,
+        likely_end=LikelyEnd(early=NOON, late=NOON, samples=34),
     )
     explanation = Explanation(
         reason=Reason.GPU_BUSY,
