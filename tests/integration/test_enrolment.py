@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 from fleet_service import Service, a_service
 from namespaces import Lan, a_lan
-from patience import PATIENCE
+from patience import PATIENCE, until_so
 from small_hub import SmallHub
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
@@ -320,9 +320,7 @@ class RunningAgent:
 
     async def until(self, text: str) -> None:
         """Return once it has logged *text*."""
-        async with asyncio.timeout(PATIENCE):
-            while text not in self.told():  # noqa: ASYNC110 - another process's file
-                await asyncio.sleep(0.05)
+        await until_so(lambda: text in self.told(), f"the agent tells {text}")
 
     async def ended(self) -> int:
         """Return its exit status once it has ended."""

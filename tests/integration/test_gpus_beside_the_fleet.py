@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from agent_process import AgentProcess
 from attended_start import AttendedStart
 from fleet_controller import an_ask
 from fleet_service import Service, a_service
-from patience import PATIENCE
+from patience import until_so
 from pretended_cards import PretendedCards, uuid_of
 
 from fleet_contracts.reasons import Explanation
@@ -98,12 +97,12 @@ async def until(
     class_name: str = "gpu",
 ) -> dict[str, Any]:
     """Return the first explanation of which *what* is true."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            found = await explained(service, class_name)
-            if what(found):
-                return found
-            await asyncio.sleep(0.1)
+
+    async def look() -> dict[str, Any] | None:
+        found = await explained(service, class_name)
+        return found if what(found) else None
+
+    return await until_so(look, "the explanation is so")
 
 
 async def started(service: Service, number: int = 1, class_name: str = "gpu") -> str:
@@ -156,15 +155,14 @@ async def test_a_gpu_that_is_unplugged_under_a_server_is_told_in_its_timeline(
 
 async def noted(service: Service, workload: str, count: int) -> list[dict[str, Any]]:
     """Return the timeline's notes, once there are so many."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            path = f"api/workloads/{workload}/timeline"
-            timeline = await service.json(path, token=ALICE)
-            notes = [
-                event["explanation"]
-                for event in timeline["events"]
-                if event["kind"] == "note"
-            ]
-            if len(notes) >= count:
-                return notes
-            await asyncio.sleep(0.1)
+
+    async def look() -> list[dict[str, Any]] | None:
+        timeline = await service.json(f"api/workloads/{workload}/timeline", token=ALICE)
+        notes = [
+            event["explanation"]
+            for event in timeline["events"]
+            if event["kind"] == "note"
+        ]
+        return notes if len(notes) >= count else None
+
+    return await until_so(look, f"{count} notes are told")

@@ -18,6 +18,7 @@ import pytest_asyncio
 from fake_mac_kernel import FakeMacKernel, a_python_with_torch
 from mac_bench import marked
 from native_machine import native_settings
+from patience import until_so
 from pretended_gpu import LYING_TORCH
 from seatbelt_language import Profile
 
@@ -259,8 +260,7 @@ async def test_an_agent_that_is_told_to_end_takes_its_witness_along(mac: Mac) ->
     """Nothing of the probe runs on, and nothing of it stays."""
     mac.kernel.behave({"metal fenced": "hangs"})
     probing = asyncio.create_task(mac.driver().probe_fence(BUILD))
-    while len(mac.kernel.looks()) < 2:  # noqa: ASYNC110 - the tool can set no event
-        await asyncio.sleep(0.01)
+    await until_so(lambda: len(mac.kernel.looks()) > 1, "the witness looks")
 
     probing.cancel()
     await asyncio.gather(probing, return_exceptions=True)
@@ -283,8 +283,7 @@ async def test_the_next_agent_ends_what_a_killed_one_left(mac: Mac) -> None:
         f"asyncio.run(driver.probe_fence({BUILD!r}))\n"
     )
     agent = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
-    while len(mac.kernel.looks()) < 2:  # noqa: ASYNC110 - the tool can set no event
-        await asyncio.sleep(0.01)
+    await until_so(lambda: len(mac.kernel.looks()) > 1, "the witness looks")
     agent.kill()
     await agent.wait()
     assert mac.left() != []

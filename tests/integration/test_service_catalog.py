@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from attended_start import AttendedStart
 from command_line import jupyter_fleet
 from fleet_controller import an_ask
 from fleet_service import CATALOG, Service, a_service
-from patience import PATIENCE
+from patience import until_so
 from scripted_agent import ScriptedAgent
 from service_browser import Browser
 
@@ -36,12 +35,12 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
 
 async def told(service: Service, is_so: Callable[[dict[str, Any]], bool]) -> Any:
     """Return what an admin is told of the catalog, once *is_so*."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            document = await service.json("api/catalog", token=ROOT)
-            if is_so(document):
-                return document
-            await asyncio.sleep(0.02)
+
+    async def look() -> dict[str, Any] | None:
+        document: dict[str, Any] = await service.json("api/catalog", token=ROOT)
+        return document if is_so(document) else None
+
+    return await until_so(look, "the catalog is told so")
 
 
 async def test_an_edit_is_in_force_within_seconds_and_its_difference_is_shown(

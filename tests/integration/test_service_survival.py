@@ -13,7 +13,7 @@ import pytest
 from attended_start import AttendedStart
 from fleet_controller import an_ask
 from fleet_service import Service, a_service
-from patience import PATIENCE
+from patience import PATIENCE, until_so
 from scripted_agent import ScriptedAgent
 from service_process import ServiceProcess
 from small_hub import SECRET, SmallHub
@@ -45,9 +45,11 @@ async def ended(process: ServiceProcess) -> int:
 
 async def holds(service: Service, key: str) -> None:
     """Return once the server *key* holds a machine."""
-    async with asyncio.timeout(PATIENCE):
-        while not (await service.status(key))["holds"]:  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.01)
+
+    async def holding() -> bool:
+        return bool((await service.status(key))["holds"])
+
+    await until_so(holding, f"{key} holds a machine")
 
 
 async def test_a_kill_while_several_wait_keeps_the_order_of_the_line(
@@ -254,9 +256,7 @@ async def test_the_death_of_the_supervisor_takes_the_controller_along(
         assert service.process is not None
         service.process.kill()
         await asyncio.to_thread(service.process.wait, PATIENCE)
-        async with asyncio.timeout(PATIENCE):
-            while not _is_gone(child):  # noqa: ASYNC110 - no child of ours
-                await asyncio.sleep(0.01)
+        await until_so(lambda: _is_gone(child), "the controller is gone")
         await service.start()
         assert (await service.fetch("health")).code == 200
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from patience import PATIENCE
+from patience import PATIENCE, until_so
 
 
 class AgentProcess:
@@ -83,9 +83,7 @@ class AgentProcess:
 
     async def until_told(self, text: str) -> None:
         """Return once it has logged *text*."""
-        async with asyncio.timeout(PATIENCE):
-            while text not in self.told():  # noqa: ASYNC110 - another process's file
-                await asyncio.sleep(0.05)
+        await until_so(lambda: text in self.told(), f"the agent tells {text}")
 
     def clean_up(self) -> None:
         """Leave nothing behind: neither the agent nor what it started."""

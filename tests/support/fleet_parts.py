@@ -20,14 +20,13 @@ from typing import Any, TypeVar
 import psutil
 import requests
 from command_lines import command_line
-from patience import PATIENCE
+from patience import LOOK_SECONDS, PATIENCE
 from plain_hub import proxy_command
 
 from fleet_agent.probes.host.probe import HostProbe
 from fleet_agent.probes.readers import ask_machine
 
 
-LOOK_SECONDS = 0.05
 ADMIN_TOKEN = "test-admin-token-of-the-fleet-harness"
 
 
@@ -127,6 +126,11 @@ class Machine:
         """The agent's process id."""
         assert self.process is not None
         return self.process.pid
+
+    @property
+    def runs(self) -> bool:
+        """Whether the agent does."""
+        return self.process is not None and self.process.poll() is None
 
 
 @dataclass

@@ -7,11 +7,11 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from patience import PATIENCE, free_port
+from patience import PATIENCE, free_port, until_so
 from scripted_agent import ScriptedAgent
 from service_process import ServiceProcess
 from small_hub import PREFIX, SECRET, SmallHub
@@ -92,16 +92,15 @@ class Service:
 
     async def answering(self) -> None:
         """Return once the service answers."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                assert self.process is not None
-                assert self.process.poll() is None, self.log.read_text()
-                try:
-                    await AsyncHTTPClient().fetch(self.url + "health")
-                except OSError:
-                    await asyncio.sleep(0.02)
-                    continue
-                return
+        await until_so(self._answers, "the service is up")
+
+    async def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log.read_text()
+        with suppress(OSError):
+            await AsyncHTTPClient().fetch(self.url + "health")
+            return True
+        return False
 
     async def dial(self, request: HTTPRequest) -> WebSocketClientConnection:
         """Open a WebSocket that is closed with the service at the latest."""
@@ -142,15 +141,13 @@ class Service:
         """Kill the controller, and return once its successor answers."""
         child = self.child()
         os.kill(child, signal.SIGKILL)
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                try:
-                    if self.child() != child:
-                        break
-                except IndexError:
-                    pass
-                await asyncio.sleep(0.005)
+        await until_so(lambda: self._has_other_child(child), "its successor is there")
         await self.answering()
+
+    def _has_other_child(self, child: int) -> bool:
+        with suppress(IndexError):
+            return self.child() != child
+        return False
 
     async def stop(self) -> int:
         """Ask it to end, and return its exit status."""
@@ -198,14 +195,13 @@ class Service:
     async def offers_from(self, catalog: str, expected: str) -> None:
         """Write another catalog, and return once *expected* is offered to alice."""
         self.edit_catalog(catalog)
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                offered = await self.fetch(
-                    "api/profiles", token="token hub-token-of-alice"
-                )
-                if expected in offered.body.decode():
-                    return
-                await asyncio.sleep(0.02)
+
+        async def offered() -> bool:
+            token = "token hub-token-of-alice"
+            answer = await self.fetch("api/profiles", token=token)
+            return expected in answer.body.decode()
+
+        await until_so(offered, f"{expected} is offered")
 
     async def enrol(self, name: str = "box", owner: str = "alice") -> str:
         """Return the token of a new machine."""
@@ -218,12 +214,12 @@ class Service:
 
     async def offline(self, name: str) -> None:
         """Return once the controller knows that a machine has hung up."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                machines = (await self.json("internal/machines"))["machines"]
-                if not any(one["name"] == name and one["online"] for one in machines):
-                    return
-                await asyncio.sleep(0.02)
+
+        async def away() -> bool:
+            machines = (await self.json("internal/machines"))["machines"]
+            return not any(one["name"] == name and one["online"] for one in machines)
+
+        await until_so(away, f"{name} is known to be away")
 
     async def status(self, key: str = "1-1", query: str = "") -> dict[str, Any]:
         """Return a server's status."""

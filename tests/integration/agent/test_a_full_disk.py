@@ -6,7 +6,6 @@ refuses every write that would make a file longer.
 
 from __future__ import annotations
 
-import asyncio
 import resource
 
 import held_agent
@@ -14,7 +13,7 @@ import pytest
 from agent_process import AgentProcess
 from agent_support import a_spec
 from controller_peer import ControllerPeer
-from patience import PATIENCE
+from patience import until_so
 
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
@@ -61,9 +60,7 @@ async def test_an_end_on_a_full_disk_is_reported_once_there_is_room(
     await peer.report(ONE, AgentEvent.SERVING)
     _fill_disk(agent)
     peer.stop(ONE, 1)
-    async with asyncio.timeout(PATIENCE):
-        while agent.workloads():  # noqa: ASYNC110 - another process's end
-            await asyncio.sleep(0.05)
+    await until_so(lambda: not agent.workloads(), "the notebook has ended")
     assert not [
         report for report in peer.reports(ONE) if report.event is AgentEvent.ENDED
     ]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from patience import until_so
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
@@ -199,9 +200,11 @@ async def test_an_agent_that_runs_is_found_with_its_folder(
     )
     try:
         folder = StateFolder(patient.folder)
-        while not folder.last_run.exists():
-            assert process.returncode is None
-            await asyncio.sleep(0.02)
+        await until_so(
+            lambda: folder.last_run.exists() or process.returncode is not None,
+            "the agent runs",
+        )
+        assert process.returncode is None
         assert patient.folder in running_folders()
     finally:
         process.terminate()

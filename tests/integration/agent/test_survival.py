@@ -12,7 +12,7 @@ import pytest
 from agent_process import AgentProcess
 from agent_support import a_spec
 from controller_peer import ControllerPeer
-from patience import PATIENCE
+from patience import PATIENCE, until_so
 
 from fleet_agent.ledger import Ledger
 from fleet_contracts.protocol import AgentEvent
@@ -210,8 +210,7 @@ async def test_a_class_that_asks_for_it_ends_when_it_is_cut_off_too_long(
         await peer.report(allocation, AgentEvent.SERVING)
     before = agent.workloads()
     await peer.close()
-    while len(agent.workloads()) == 2:  # noqa: ASYNC110 - only the process table tells
-        await asyncio.sleep(0.05)
+    await until_so(lambda: len(agent.workloads()) < 2, "one of them has ended")
     [left] = agent.workloads()
     assert left in before
     peer.open()
@@ -311,6 +310,4 @@ def _end_by_itself(agent: AgentProcess) -> None:
 
 async def _until_gone(agent: AgentProcess) -> None:
     """Return once no simulated notebook of *agent* runs any more."""
-    async with asyncio.timeout(PATIENCE):
-        while agent.workloads():  # noqa: ASYNC110 - another process's end
-            await asyncio.sleep(0.05)
+    await until_so(lambda: not agent.workloads(), "no notebook runs")
