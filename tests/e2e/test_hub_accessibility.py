@@ -16,6 +16,7 @@ from fleet_parts import ALL_CORES
 from lab_browser import browser_page, photograph, script_runs
 from lab_server import require_front_end
 from playwright.sync_api import Page, Route, expect
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -55,7 +56,7 @@ profiles:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A fleet with many profiles, whose machine prepares for a long time."""
     require_front_end()
     folder = tmp_path_factory.mktemp("fleet")
@@ -63,6 +64,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         started.token_of("ada")
         started.add_machine("box", owner="ada", prepare_seconds=600)
         yield started
+
+
+@pytest.fixture
+def running(shared: Fleet) -> Iterator[Fleet]:
+    """That fleet, as each test finds it."""
+    with as_found(shared) as fleet:
+        yield fleet
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from fleet_parts import wait_until
 from lab_browser import browser_page, script_runs
 from lab_server import require_front_end
 from playwright.sync_api import Page, expect
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -53,7 +54,7 @@ DATA = {
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A fleet where ada's machine prepares for ever, dora's breaks, and all can be said."""
     require_front_end()
     folder = tmp_path_factory.mktemp("fleet")
@@ -72,6 +73,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             yield started
 
 
+@pytest.fixture
+def running(shared: Fleet) -> Iterator[Fleet]:
+    """That fleet, as each test finds it."""
+    with as_found(shared) as fleet:
+        yield fleet
+
+
 @contextmanager
 def a_browser(running: Fleet, name: str, user: str) -> Iterator[Page]:
     """A browser in which *user* is logged in; a script's fault fails the test."""
@@ -86,15 +94,6 @@ def a_browser(running: Fleet, name: str, user: str) -> Iterator[Page]:
         page.goto("about:blank")
         yield page
     assert wrong == []
-
-
-def give_up(running: Fleet, *servers: str) -> None:
-    """End these servers of ada's, and have them leave the line: who waits comes first."""
-    for server in servers:
-        key = running.key("ada", server)
-        running.controller("POST", f"servers/{key}/leave", json={"by": "user"})
-        running.stop_server("ada", server)
-        running.wait_state("ada", "stopped", server=server)
 
 
 @contextmanager
@@ -127,8 +126,8 @@ def without_controller(running: Fleet) -> Iterator[None]:
             place.shutdown(socket.SHUT_RDWR)
             refusing.join()
     running.wait_for_controller()
-    for user in ("ada", "dora"):
-        running.wait_for_machine(user)
+    for name in running.machines:
+        running.wait_for_agent(name)
 
 
 def _hang_up(place: socket.socket) -> None:
@@ -178,7 +177,6 @@ def test_pages_of_the_hub_say_that_the_controller_is_away(running: Fleet) -> Non
             expect(page.get_by_role("alert")).to_contain_text("does not answer")
             wrong += faults(page, "not-running-away", ".row", theme=hub_theme)
         assert wrong == []
-    give_up(running, "kept")
 
 
 def test_an_admin_is_not_told_that_a_server_is_theirs(running: Fleet) -> None:
@@ -207,7 +205,6 @@ def test_an_admin_is_not_told_that_a_server_is_theirs(running: Fleet) -> None:
         look("off", "h1", ".row")
         assert wrong == []
         assert said == {name: [] for name in said}
-    give_up(running, "parked", "shown")
 
 
 def test_no_word_of_a_hub_page_is_left_in_english(running: Fleet) -> None:
@@ -260,4 +257,3 @@ def test_no_word_of_a_hub_page_is_left_in_english(running: Fleet) -> None:
         words = pseudo_language.literals(look_at, {*DATA, "broken", "dora"})
         assert words == []
     assert left == {}, "\n".join(f"{name}: {words}" for name, words in left.items())
-    give_up(running, "waits", "told")

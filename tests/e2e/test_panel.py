@@ -142,7 +142,6 @@ def test_an_answer_that_takes_long_is_awaited_with_empty_rows(lab: PanelLab) -> 
         route.continue_()
     lab.shown()
     expect(rows).to_have_count(0)
-    lab.page.unroute("**/fleet/api/timeline*")
 
 
 def test_the_shortcut_and_the_menu_open_the_panel(lab: PanelLab) -> None:

@@ -75,7 +75,7 @@ def test_the_panel_is_back_after_hub_proxy_and_controller_were_killed(
     # By itself as well: its successor is there too soon for more than a word of it.
     fleet.kill_controller()
     fleet.wait_for_controller()
-    fleet.wait_for_machine("ada")
+    fleet.wait_for_agent("box")
     fleet.kill_agent()
     since = page.get_by_role("list", name="Since then")
     expect(since).to_contain_text("box")

@@ -18,6 +18,7 @@ from fake_mac_kernel import FakeMacKernel, a_python_with_torch
 from fleet import Fleet, Machine, missing, wait_until
 from native_fleet import NATIVE_PATIENCE, add_native_machine, keep_environments
 from seatbelt_language import Profile
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -51,6 +52,14 @@ c.FleetSpawner.args = ["--allow-root"]
 """
 
 
+FIRST_BUILD = "24F74"
+
+
+def update(tool: FakeMacKernel, build: str) -> None:
+    """Let this build of macOS run."""
+    tool.program.with_name("os-build").write_text(f"{build}\n")
+
+
 @dataclass
 class Mac:
     """A fleet whose one machine is ada's Mac."""
@@ -65,11 +74,15 @@ class Mac:
 
     @contextmanager
     def lent(self, **settings: Any) -> Iterator[None]:
-        """Let the agent run with *settings* meanwhile."""
+        """Let the agent run with *settings* meanwhile, on a Mac that may change."""
         before = dict(self.machine.settings)
         self._restart(before | settings)
-        yield
-        self._restart(before)
+        try:
+            yield
+        finally:
+            self.tool.behave({})
+            update(self.tool, FIRST_BUILD)
+            self._restart(before)
 
     def _restart(self, settings: dict[str, Any]) -> None:
         self.fleet.kill_agent("mac")
@@ -80,17 +93,24 @@ class Mac:
 
 
 @pytest.fixture(scope="module")
-def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mac]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mac]:
     """Return the fleet, with nothing running yet."""
     folder = tmp_path_factory.mktemp("fleet")
     tool = FakeMacKernel.make(folder)
-    tool.program.with_name("os-build").write_text("24F74\n")
+    update(tool, FIRST_BUILD)
     program = (str(Path(simulated_mac.__file__)), str(tool.program))
     with Fleet(folder=folder, catalog=CATALOG, more_config=MORE) as fleet:
         fleet.token_of("ada")
         machine = add_native_machine(fleet, "mac", owner="ada", program=program)
-        fleet.wait_for_machine("ada")
+        fleet.wait_for_agent("mac")
         yield Mac(fleet, machine, tool)
+
+
+@pytest.fixture
+def mac(shared: Mac) -> Iterator[Mac]:
+    """Return that fleet, as each test finds it."""
+    with as_found(shared.fleet):
+        yield shared
 
 
 def test_programs_on_a_mac_run_one_at_a_time_whatever_they_asked_for(mac: Mac) -> None:
@@ -149,7 +169,7 @@ def _share(mac: Mac, fleet: Fleet) -> None:
 
     # With the update the GPU is no longer out of reach, and nobody knows that yet.
     mac.tool.behave({"torch fenced": "reached"})
-    mac.tool.program.with_name("os-build").write_text("24G84\n")
+    update(mac.tool, "24G84")
     fleet.controller("POST", "machines/mac/redetect")
     wait_until(
         lambda: _fence(fleet)["reason"] == "gpu_in_use", "nobody knows of the new build"

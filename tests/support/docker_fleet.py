@@ -53,7 +53,7 @@ def add_docker_machine(
     )
     lend_to_everybody(fleet, name)
     fleet.start_agent(name)
-    fleet.wait_for_machine(owner)
+    fleet.wait_for_agent(name)
     return machine
 
 

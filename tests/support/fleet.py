@@ -44,7 +44,7 @@ class Fleet(FleetHubProcess):
         """End everything that was started, agents' workloads included."""
         self._remember()
         for machine in self.machines.values():
-            if machine.process is not None and machine.process.poll() is None:
+            if machine.runs:
                 self._end_agent(machine)
         super().close()
 
@@ -120,27 +120,34 @@ class Fleet(FleetHubProcess):
         return machine
 
     def wait_for_agent(self, name: str) -> None:
-        """Wait until the agent of this very machine is heard, and its machine known."""
-        wait_until(lambda: self._link(name) == (True, True), f"{name} is linked")
-        self.wait_for_machine(self.machines[name].owner)
+        """Wait until an agent is heard, and all that its machine can do is known.
+
+        Before that a start waits, and whoever asks is told that nobody knows yet.
+        """
+        wait_until(lambda: self._is_known(name), f"{name} is known")
+        body = {"principal": {"user_id": 1_000_000, "name": self.machines[name].owner}}
+        wait_until(
+            lambda: tells_of_a_machine(self.controller("POST", "offers", json=body)),
+            f"{name} is open to its owner",
+        )
 
     def wait_until_away(self, name: str) -> None:
         """Wait until a killed agent's link, which lives on a moment, is known to be over."""
-        wait_until(lambda: not self._link(name)[0], f"{name} is known to be away")
-
-    def _link(self, name: str) -> tuple[bool, bool]:
-        """Return whether a machine has a link, and has told all that it runs."""
-        told = self.controller("GET", "machines")["machines"]
-        return next(
-            (it["online"], it["inventory_known"]) for it in told if it["name"] == name
+        wait_until(
+            lambda: not self.told_of(name)["online"], f"{name} is known to be away"
         )
 
-    def wait_for_machine(self, owner: str) -> None:
-        """Wait until some machine of *owner* is heard of: up, inventory in, known."""
-        body = {"principal": {"user_id": 1_000_000, "name": owner}}
-        wait_until(
-            lambda: tells_of_a_machine(self.controller("POST", "offers", json=body)),
-            f"a machine of {owner} is up",
+    def told_of(self, name: str) -> dict[str, Any]:
+        """Return what the controller tells of a machine."""
+        told = self.controller("GET", "machines")["machines"]
+        return next(machine for machine in told if machine["name"] == name)
+
+    def _is_known(self, name: str) -> bool:
+        told = self.told_of(name)
+        return bool(
+            told["online"]
+            and told["inventory_known"]
+            and told["capabilities"]["settled"]
         )
 
     def restart_agent(self, name: str = "box", **simulation: Any) -> None:

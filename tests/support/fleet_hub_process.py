@@ -93,6 +93,12 @@ class FleetHubProcess(FleetQuestions):
             wait_until(self._hub_is_up, f"the Hub is up; see {self.hub_log}")
             self._remember()
 
+    def ensure_hub(self) -> None:
+        """Start the Hub if it does not run; wait until all of it answers."""
+        if self._hub is None or self._hub.poll() is not None:
+            self.start_hub()
+        wait_until(self._hub_is_up, f"the Hub is up; see {self.hub_log}")
+
     def kill_hub(self) -> None:
         """Kill the Hub like a power cut; its controller dies with it, as designed."""
         self._remember()

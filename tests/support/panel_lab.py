@@ -11,6 +11,7 @@ from timeline_peer import TimelinePeer
 
 
 TOKEN = "timeline-token-of-ada"
+LIGHT = "JupyterLab Light"
 LIMITS = {"cpu_milli": 4000, "memory_bytes": 64 * 1024**3, "devices": 1}
 
 
@@ -68,6 +69,10 @@ class PanelLab:
 
     def reset(self) -> None:
         """Put everything back that a test may have changed."""
+        self.page.unroute_all(behavior="ignoreErrors")
+        self.page.context.set_offline(False)
+        if self.page.locator("body").get_attribute("data-jp-theme-name") != LIGHT:
+            self.theme(LIGHT)
         self.page.emulate_media(reduced_motion="no-preference", forced_colors="none")
         self.page.evaluate(
             """async () => {

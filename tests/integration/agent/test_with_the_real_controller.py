@@ -42,8 +42,7 @@ def test_a_running_server_does_not_notice_its_agents_death(fleet: Fleet) -> None
     fleet.add_machine("box", owner="ada")
     fleet.start_server("ada", {"profile": "one"})
     url = fleet.status("ada")["url"]
-    fleet.kill_agent("box")
-    fleet.start_agent("box")
+    fleet.restart_agent("box")
     status = fleet.wait_state("ada", "ready")
     assert status["url"] == url
     model = fleet.server("ada")

@@ -21,6 +21,7 @@ from fleet import Fleet, missing, wait_until
 from image_registry import Registry, image_registry
 from notebook_client import Kernel, NotebookServer
 from patience import PATIENCE
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -41,7 +42,7 @@ def registry(shared_engine: PrivateEngine) -> Iterator[Registry]:
 
 
 @pytest.fixture(scope="module")
-def fleet(
+def shared(
     tmp_path_factory: pytest.TempPathFactory,
     shared_engine: PrivateEngine,
     registry: Registry,
@@ -55,11 +56,18 @@ def fleet(
 
 
 @pytest.fixture(scope="module")
-def bob(fleet: Fleet) -> Iterator[str]:
+def bob(shared: Fleet) -> Iterator[str]:
     """Bob, who owns no machine and has a notebook in a container of ada's."""
-    fleet.start_server("bob", {"profile": "lab"})
+    shared.start_server("bob", {"profile": "lab"})
     yield "bob"
-    fleet.stop_server("bob")
+    shared.stop_server("bob")
+
+
+@pytest.fixture
+def fleet(shared: Fleet) -> Iterator[Fleet]:
+    """That fleet, as each test finds it; bob's notebook stays."""
+    with as_found(shared) as running:
+        yield running
 
 
 def visit(fleet: Fleet, visitor: str, path: str) -> requests.Response:
@@ -137,7 +145,9 @@ def test_it_does_not_notice_its_agents_death(fleet: Fleet, bob: str) -> None:
     fleet.kill_agent("box")
     assert visit(fleet, bob, "api/status").status_code == 200
 
+    fleet.wait_until_away("box")
     fleet.start_agent("box")
+    fleet.wait_for_agent("box")
 
     assert fleet.wait_state(bob, "ready")["url"] == before
     assert visit(fleet, bob, "api/status").status_code == 200

@@ -61,7 +61,7 @@ def fleet(
         near = add_native_machine(
             running, "near", standby=False, max_cpu="1", max_memory="2G"
         )
-        running.wait_for_machine("ada")
+        running.wait_for_agent("near")
         start(running, "roomy")
         keep_environments(near)
         running.stop_server("ada")

@@ -80,7 +80,7 @@ def test_one_visit_in_a_browser_keeps_it(tmp_path: Path) -> None:
         more_config=opened_within(NATIVE_PATIENCE),
     ) as running:
         machine = add_native_machine(running, owner="ada")
-        running.wait_for_machine("ada")
+        running.wait_for_agent("box")
         assert running.ask("ada", ALL).status_code in {201, 202}
         running.wait_ready("ada", patience=NATIVE_PATIENCE)
         keep_environments(machine)

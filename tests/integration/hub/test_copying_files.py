@@ -24,6 +24,7 @@ from native_fleet import (
     keep_environments,
     missing_for_native,
 )
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -156,7 +157,7 @@ class Two:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     """Return the fleet, with ada's files on the machine that has memory."""
     folder = tmp_path_factory.mktemp("fleet")
     gate = folder / "gate"
@@ -174,7 +175,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
                 fleet, name, program=program, standby=False, **terms
             )
             if name == "near":
-                fleet.wait_for_machine("ada")
+                fleet.wait_for_agent("near")
                 both.start("near")
                 both.ready()
                 keep_environments(both.machines[name])
@@ -182,6 +183,14 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
                 fill(*both.folders("near"))
         wait_until(lambda: "copy_files" in ways(fleet, "quick"), "copying is offered")
         yield both
+
+
+@pytest.fixture
+def two(shared: Two) -> Iterator[Two]:
+    """Return that fleet, as each test finds it; ada's files may be on either machine."""
+    with as_found(shared.fleet):
+        yield shared
+        shared.open()
 
 
 def test_files_are_copied_by_rest_and_then_back_by_the_form(two: Two) -> None:

@@ -17,6 +17,7 @@ import pytest
 import requests
 from fleet import Fleet, wait_until
 from fleet_parts import PATIENCE
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -43,11 +44,18 @@ ONLY_LOOKS = "You may see all of the fleet, and act on what is yours alone"
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Return a fleet with ada's machine, on which nobody runs anything."""
     folder = tmp_path_factory.mktemp("fleet")
     with Fleet(folder=folder, more_config=MORE) as fleet:
         fleet.add_machine("box", owner="ada")
+        yield fleet
+
+
+@pytest.fixture
+def running(shared: Fleet) -> Iterator[Fleet]:
+    """Return that fleet, as each test finds it."""
+    with as_found(shared) as fleet:
         yield fleet
 
 
@@ -191,9 +199,6 @@ def test_an_admin_by_a_role_moves_and_declares_lost(running: Fleet) -> None:
         ("gwen", "moved_in_line", "admin"),
         ("gwen", "declared_lost", "admin"),
     ]
-    running.api("DELETE", "users/ada/servers/second", user="ada")
-    running.start_agent("box")
-    running.wait_for_agent("box")
 
 
 def test_who_loses_the_role_loses_the_sight_soon(running: Fleet) -> None:

@@ -55,7 +55,7 @@ async def test_a_notebook_works_whatever_its_owner_is_called(
     running.api("POST", f"users/{user}").raise_for_status()
     token = running.api("POST", f"users/{user}/tokens").json()["token"]
     machine = add_native_machine(running, f"box{next(NUMBERS)}", owner=name)
-    running.wait_for_machine(name)
+    running.wait_for_agent(machine.name)
     path = f"users/{user}/servers/{LONGEST_SERVER}"
 
     def started() -> NotebookServer:
@@ -78,7 +78,7 @@ async def test_a_notebook_works_whatever_its_owner_is_called(
     assert told["timeline"]["user"] == name
     assert told["timeline"]["server"] == LONGEST_SERVER
 
-    running.api("DELETE", path).raise_for_status()
+    running.stop_server(user, LONGEST_SERVER)
     server = started()
     browser = running.log_in(name)
     page = browser.get(f"{server.url}lab", timeout=60)
@@ -86,4 +86,4 @@ async def test_a_notebook_works_whatever_its_owner_is_called(
     assert page.url.startswith(server.url)
     kept = browser.get(f"{server.url}files/kept.txt", timeout=60)
     assert kept.content.decode() == name
-    running.api("DELETE", path).raise_for_status()
+    running.stop_server(user, LONGEST_SERVER)

@@ -20,6 +20,7 @@ from native_fleet import (
     still_to_be_built,
 )
 from notebook_client import Kernel, NotebookServer
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -45,16 +46,23 @@ profiles:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A fleet of one machine of ada's."""
     folder = tmp_path_factory.mktemp("fleet")
     with Fleet(folder=folder, catalog=CATALOG) as started:
         add_native_machine(started, owner="ada")
-        started.wait_for_machine("ada")
+        started.wait_for_agent("box")
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def running(shared: Fleet) -> Iterator[Fleet]:
+    """That fleet, as each test finds it."""
+    with as_found(shared) as fleet:
+        yield fleet
+
+
+@pytest.fixture
 def machine(running: Fleet) -> Machine:
     """The machine."""
     return running.machines["box"]

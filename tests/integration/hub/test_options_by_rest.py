@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import fleet
 import pytest
@@ -17,6 +16,7 @@ import requests
 from bs4 import BeautifulSoup
 from fleet import Fleet
 from fleet_parts import server_path
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -50,7 +50,7 @@ LARGE = "x" * 1_000_000
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A fleet with one machine of two GPUs that serves everybody."""
     folder: Path = tmp_path_factory.mktemp("fleet")
     with Fleet(
@@ -63,21 +63,21 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         started.token_of("ada")
         settings = {"drivers": ["simulation"], "simulated_machine": SHAPE}
         started.add_agent("box", owner="ada", settings=settings)
-        fleet.wait_until(lambda: _machine(started)["capabilities"]["settled"], "known")
         yield started
 
 
-def _machine(running: Fleet) -> dict[str, Any]:
-    [machine] = running.controller("GET", "machines")["machines"]
-    found: dict[str, Any] = machine
-    return found
+@pytest.fixture
+def running(shared: Fleet) -> Iterator[Fleet]:
+    """That fleet, as each test finds it."""
+    with as_found(shared) as fleet:
+        yield fleet
 
 
 def devices_held(running: Fleet) -> dict[str, list[str]]:
     """Return which GPUs are held, by server."""
     return {
         held["server"]: held["resources"]["devices"]
-        for held in _machine(running)["holds"]
+        for held in running.told_of("box")["holds"]
     }
 
 

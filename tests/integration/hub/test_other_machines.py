@@ -120,7 +120,7 @@ def test_a_kernel_on_another_machine_computes_on_while_it_is_cut_off(
         stock(machine)
         build_environment(machine)
         fleet.start_agent("far-a")
-        fleet.wait_for_machine("ada")
+        fleet.wait_for_agent("far-a")
         fleet.ask("ada", {"profile": "cpu-small"})
         fleet.wait_ready("ada", patience=NATIVE_PATIENCE)
         before = fleet.status("ada")

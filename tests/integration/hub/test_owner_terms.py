@@ -19,6 +19,7 @@ import lent_machine
 import pytest
 import requests
 from fleet import Fleet, wait_until
+from shared_fleet import as_found
 
 
 pytestmark = [
@@ -69,7 +70,7 @@ class Lent:
 
 
 @pytest.fixture(scope="module")
-def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
     """Return the fleet, in the evening, when nothing keeps the machine from work."""
     folder = tmp_path_factory.mktemp("fleet")
     day = folder / "day.json"
@@ -79,8 +80,18 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
         machine = fleet.add_agent("box", owner="ada", settings=dict(TERMS), start=False)
         machine.program = (str(Path(lent_machine.__file__)), str(day))
         fleet.start_agent("box")
-        fleet.wait_for_machine("ada")
+        fleet.wait_for_agent("box")
         yield Lent(fleet, day, machine.folder)
+
+
+@pytest.fixture
+def lent(shared: Lent) -> Iterator[Lent]:
+    """Return that fleet, as each test finds it: in the evening, and open."""
+    with as_found(shared.fleet):
+        yield shared
+        lent_machine.write_day(shared.day)
+        shared.tell("resume")
+        wait_until(lambda: shared.unmet() == [], "nothing keeps the machine from work")
 
 
 CLOSED: list[tuple[str, dict[str, Any], str]] = [

@@ -16,6 +16,7 @@ from bs4 import BeautifulSoup
 from fleet import Fleet
 from fleet_servers import begin
 from odd_names import BEYOND, LONG, ODD, PUNCTUATION
+from shared_fleet import as_found
 
 from fleet_contracts.reasons import Explanation
 
@@ -29,22 +30,22 @@ NUMBERS = count()
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A fleet with a machine of ada's and one of a user with an odd name."""
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A fleet with a machine of ada's."""
     folder: Path = tmp_path_factory.mktemp("fleet")
     with Fleet(
         folder=folder, queue_hold=30, slow_spawn_timeout=fleet.PATIENCE
     ) as started:
         started.token_of("ada")
         started.add_machine("box", owner="ada")
-        # What is asked for before it is known is told what to wait for first.
-        fleet.wait_until(lambda: _is_known(started), "the machine is known")
         yield started
 
 
-def _is_known(running: Fleet) -> bool:
-    [machine] = running.controller("GET", "machines")["machines"]
-    return bool(machine["capabilities"].get("settled"))
+@pytest.fixture
+def running(shared: Fleet) -> Iterator[Fleet]:
+    """That fleet, as each test finds it."""
+    with as_found(shared) as fleet:
+        yield fleet
 
 
 @pytest.mark.parametrize(
