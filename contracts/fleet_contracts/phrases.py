@@ -202,6 +202,10 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
         "some of its devices do not work[: {requested} asked for, {capacity} in order]",
         "Its owner can look at the device; it is looked at again by itself.",
     ),
+    Reason.SAME_DEVICE: (
+        "another machine has the very same device[: {subject}]",
+        "Two agents run on one computer: an admin can revoke the token of one of them.",
+    ),
     Reason.AGENT_TOO_OLD: (
         "its agent is too old for this controller",
         "Its owner can update the agent.",

@@ -48,6 +48,8 @@ class PlaceableDevice(Contract):
     healthy: bool | None = None
     usable: bool = False
     """It works, is whole, and can be held alone."""
+    counts_to: str | None = None
+    """Another machine, which says that it has this very device: the controller's word."""
 
 
 class PlacementFacts(Contract):

@@ -83,6 +83,7 @@ class Reason(StrEnum):
     UNHEALTHY = "unhealthy"
     FOREIGN_PROCESS = "foreign_process"
     DEVICE_LOST = "device_lost"
+    SAME_DEVICE = "same_device"
     AGENT_TOO_OLD = "agent_too_old"
     KEEPS_NO_FILES = "keeps_no_files"
     QUARANTINED = "quarantined"
@@ -255,6 +256,7 @@ FACTS: dict[Reason, _Fact] = {
         Reason.UNHEALTHY,
         Reason.FOREIGN_PROCESS,
         Reason.DEVICE_LOST,
+        Reason.SAME_DEVICE,
         Reason.AGENT_TOO_OLD,
         Reason.KEEPS_NO_FILES,
         Reason.QUARANTINED,

@@ -15,6 +15,7 @@ from typing import Final
 
 from fleet_contracts.allocations import State
 from fleet_contracts.causes import Cause
+from fleet_hub.controller import same_devices
 from fleet_hub.controller.model import WAITING, Model
 from fleet_hub.controller.ports import Catalogs, Change
 from fleet_hub.controller.records import Workload
@@ -113,6 +114,9 @@ class Engine:
         planner.look(now.timestamp())
         planner.recover(recovering=is_recovering(self._model, self._settings, now))
         machines = self._machines | self._model.stirred
+        concerned = machines | {machine for machine, _ in self._holders}
+        # What two machines have is given through one: each hears of the other.
+        machines |= same_devices.follow(self._model, concerned)
         workloads, self._workloads, self._machines = self._workloads, set(), set()
         holders, self._holders = self._holders, set()
         self._model.stirred.clear()

@@ -12,6 +12,7 @@ from fleet_contracts.placement_facts import PlacementFacts
 from fleet_contracts.protocol import InventoryItem
 from fleet_contracts.timeline import Progress
 from fleet_contracts.workloads import ServerKey
+from fleet_hub.controller.device_index import DeviceIndex
 from fleet_hub.controller.ports import Change, Contents
 from fleet_hub.controller.records import (
     EnrolmentCode,
@@ -112,6 +113,8 @@ class Model:
         """How long the latest runs held what they had, by class."""
         self.turns = Turns()
         """How the latest turns came, and how long those had waited."""
+        self.devices = DeviceIndex()
+        """What each machine had when the engine last followed it."""
         self.stirred: set[str] = set()
         """Machines of which a link told something that placement looks at."""
         self._unclaimed: set[str] = set()

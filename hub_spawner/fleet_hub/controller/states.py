@@ -10,9 +10,11 @@ from hashlib import sha256
 from fleet_contracts.catalog import Catalog, Deadlines
 from fleet_contracts.protocol import COPYING_PROTOCOL
 from fleet_contracts.reasons import Explanation, Reason
+from fleet_hub.controller import same_devices
 from fleet_hub.controller.model import Model, Presence
 from fleet_hub.controller.records import Home, Issued, MachineRecord, Workload
 from fleet_hub.controller.settings import Settings
+from fleet_hub.scheduling.same_device import metal_of, without_others
 from fleet_hub.scheduling.snapshot import (
     Allocation,
     MachineState,
@@ -27,6 +29,7 @@ def whole_fleet(
     model: Model, catalog: Catalog, settings: Settings, now: datetime
 ) -> Snapshot:
     """Return the fleet, the line and the rules as of *now*."""
+    same_devices.follow(model, model.machines)
     return Snapshot(
         now=now.timestamp(),
         catalog=catalog,
@@ -55,6 +58,7 @@ def machine_state(
 ) -> MachineState:
     """Return what placement may know of a machine; *known* holds are used again."""
     presence = model.presence[record.name]
+    others = same_devices.elsewhere(model, record)
     held = [held_by(catalog, holder) for holder in model.holders(record.name)]
     held += [
         _leftover(model.issued[allocation], presence)
@@ -72,7 +76,8 @@ def machine_state(
         keeps_back=_keeps_back(presence, settings),
         address_fault=_address_fault(record),
         draining_by=record.draining_by,
-        facts=presence.facts,
+        facts=without_others(presence.facts, others),
+        metal_counts_to=others.get(metal_of(record.boot_id) or ""),
         labels=record.labels,
         sharing=Sharing(
             admin_allows=record.admin_allows,

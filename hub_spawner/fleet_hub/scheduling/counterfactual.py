@@ -35,6 +35,7 @@ _OF_DEVICES: Final = frozenset(
         Reason.COMPUTE_CAPABILITY_TOO_LOW,
         Reason.DEVICE_MODEL_MISMATCH,
         Reason.UNHEALTHY,
+        Reason.SAME_DEVICE,
         Reason.CAPABILITIES_UNKNOWN,
         Reason.GPU_BUSY,
         Reason.BEHIND,

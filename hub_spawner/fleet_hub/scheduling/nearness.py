@@ -48,6 +48,7 @@ ORDER: Final = (
     Reason.OWNER_AT_WORK,
     Reason.ON_BATTERY,
     Reason.QUARANTINED,
+    Reason.SAME_DEVICE,
     Reason.UNHEALTHY,
     Reason.DEVICE_LOST,
     Reason.FOREIGN_PROCESS,

@@ -123,14 +123,19 @@ def look(
 
 
 def _unhealthy(signature: Signature, request: Request) -> Explanation | None:
-    """Return that too few of the suitable devices work; None: enough do."""
+    """Return that too few of the suitable devices work, or are its own; None: enough."""
     chosen = request.chosen
-    healthy = sum(
-        device.usable and suits(device, chosen)
+    suitable = [
+        device
         for device in devices_of_kind(signature.facts, chosen.accelerator)
-    )
+        if suits(device, chosen)
+    ]
+    healthy = sum(device.usable for device in suitable)
     if healthy >= chosen.devices:
         return None
+    others = sorted({device.counts_to for device in suitable if device.counts_to})
+    if others:
+        return Explanation(reason=Reason.SAME_DEVICE, subject=", ".join(others))
     return Explanation(
         reason=Reason.UNHEALTHY,
         requested=chosen.devices,

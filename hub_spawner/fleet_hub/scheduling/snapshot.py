@@ -102,6 +102,8 @@ class MachineState:
     """Why files of its notebooks cannot be copied to other machines; None: they can."""
     address_fault: Explanation | None = None
     """Why notebook traffic may not go there; None: it may."""
+    metal_counts_to: str | None = None
+    """Another machine, which is the very same Mac: its GPU is given through that one."""
     quarantined_until: float | None = None
     """Its agent rejected launch after launch; None: it did not."""
     facts: PlacementFacts = _NOTHING_SAID

@@ -30,6 +30,8 @@ def machine_trouble(machine: MachineState, context: Context) -> Explanation | No
         return Explanation(reason=Reason.AGENT_TOO_OLD)
     if machine.draining_by is not None:
         return Explanation(reason=Reason.DRAINING, subject=machine.draining_by)
+    if machine.metal_counts_to is not None:
+        return Explanation(reason=Reason.SAME_DEVICE, subject=machine.metal_counts_to)
     return machine.address_fault or _closed(machine) or _quarantine(machine, context)
 
 

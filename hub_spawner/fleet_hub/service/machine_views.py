@@ -13,6 +13,7 @@ from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.sentences import remedy, sentence
 from fleet_contracts.telling import duration
 from fleet_contracts.timeline_phrases import STATES
+from fleet_hub.controller import same_devices
 from fleet_hub.controller.core import Core
 from fleet_hub.controller.governing import members_line
 from fleet_hub.controller.machines import picture_of
@@ -148,6 +149,15 @@ def troubles(core: Core, record: MachineRecord) -> tuple[str, ...]:
         why = record.address_fault or Explanation(reason=Reason.ADDRESS_UNKNOWN)
         told = f"{sentence(why)} {remedy(why.reason)}"
         found.append(say("It gets no work. {why}", why=told))
+    same = same_devices.elsewhere(core.model, record)
+    if same:
+        found.append(
+            say(
+                "It has a device that counts to {machine}, which says that it has the "
+                "very same one: two agents run on one computer. Revoke the token of one.",
+                machine=", ".join(map(plain, sorted(set(same.values())))),
+            )
+        )
     second = core.model.second_links.get(record.name)
     if second is not None:
         found.append(

@@ -94,6 +94,7 @@ export type Reason =
   | 'unhealthy'
   | 'foreign_process'
   | 'device_lost'
+  | 'same_device'
   | 'agent_too_old'
   | 'keeps_no_files'
   | 'quarantined'
@@ -331,6 +332,7 @@ export const KIND_OF: Readonly<Record<Reason, ReasonKind>> = {
   unhealthy: 'not_now',
   foreign_process: 'not_now',
   device_lost: 'not_now',
+  same_device: 'not_now',
   agent_too_old: 'not_now',
   keeps_no_files: 'not_now',
   quarantined: 'not_now',
