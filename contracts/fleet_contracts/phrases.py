@@ -215,7 +215,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = DEVICE_WORDS | {
         "Start with a fresh folder, or its owner can offer another driver.",
     ),
     Reason.QUARANTINED: (
-        "it is set aside because it rejected several starts",
+        "it is set aside because several starts went wrong there",
         "It is tried again by itself.",
     ),
     Reason.LEASE_UNKNOWN: (

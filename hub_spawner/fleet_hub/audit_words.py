@@ -22,6 +22,7 @@ WORDS: Final = {
     Action.LABELS_SET: mark("set its labels"),
     Action.DRAINED: mark("drained it"),
     Action.RESUMED: mark("let it take work again"),
+    Action.SET_ASIDE: mark("set it aside, because several starts went wrong there"),
     Action.LOOKED_AGAIN: mark("had it look at itself again"),
     Action.DECLARED_LOST: mark("declared it lost"),
     Action.ADDRESS_APPROVED: mark("had its address tried, with success"),
@@ -37,6 +38,7 @@ ROLES: Final = {
     ActorRole.OWNER: mark("its owner"),
     ActorRole.USER: mark("its user"),
     ActorRole.TERMINAL: mark("in a terminal"),
+    ActorRole.CONTROLLER: mark("by its own rule"),
     ActorRole.MACHINE: mark("the machine"),
 }
 

@@ -47,6 +47,8 @@ def _machine(document: dict[str, Any]) -> Iterator[str]:
     yield from _named("labels", labels)
     if document["draining_by"] is not None:
         yield f"  draining    {plain(document['draining_by'])}"
+    if document["set_aside_until"] is not None:
+        yield f"  set aside   until {plain(document['set_aside_until'])}"
     yield from _named("holds", map(_held, document["holds"]))
     yield f"  agent       {word(document['agent_version'])}"
     picture = WorkerCapabilities.model_validate(document["capabilities"])

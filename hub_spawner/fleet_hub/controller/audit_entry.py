@@ -16,6 +16,8 @@ class ActorRole(StrEnum):
     USER = "user"
     TERMINAL = "terminal"
     """On the Hub's own machine, with the secret in its data folder."""
+    CONTROLLER = "controller"
+    """By a rule of its own."""
     MACHINE = "machine"
     """Its agent, with the machine's token or its enrolment code."""
 
@@ -33,6 +35,7 @@ class Action(StrEnum):
     LABELS_SET = "labels_set"
     DRAINED = "drained"
     RESUMED = "resumed"
+    SET_ASIDE = "set_aside"
     LOOKED_AGAIN = "looked_again"
     DECLARED_LOST = "declared_lost"
     ADDRESS_APPROVED = "address_approved"

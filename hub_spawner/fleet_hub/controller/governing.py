@@ -39,13 +39,14 @@ def drain(core: Core, actor: Actor, machine: str) -> None:
 
 
 def resume(core: Core, actor: Actor, machine: str) -> None:
-    """Let *machine* take work again.  Idempotent.
+    """Let *machine* take work again, drained or set aside.  Idempotent.
 
     Raises:
         RequestRefusedError: an admin drains it, and its owner asks.
     """
     record = core.model.machines[machine]
-    if record.draining_by is None:
+    is_set_aside = core.model.set_aside_until(machine, core.clock.now()) is not None
+    if record.draining_by is None and not is_set_aside:
         return
     if record.draining_by == BY_ADMIN and actor.role is ActorRole.OWNER:
         raise RequestRefusedError(
@@ -60,6 +61,9 @@ def resume(core: Core, actor: Actor, machine: str) -> None:
     with core.transaction() as tx:
         tx.change.machines[machine] = replace(record, draining_by=None)
         audit.note(tx, actor, Action.RESUMED, machine)
+        if is_set_aside:
+            core.model.setbacks.pop(machine, None)
+            core.model.stirred.add(machine)
 
 
 def set_audience(core: Core, actor: Actor, machine: str, relation: Relation) -> None:

@@ -20,6 +20,7 @@ from fleet_hub.controller.records import (
     MachineRecord,
     Workload,
 )
+from fleet_hub.controller.setbacks import Setbacks
 from fleet_hub.controller.turns import Turns
 from fleet_hub.scheduling.decisions import Wait
 from fleet_hub.scheduling.likely import History
@@ -123,6 +124,8 @@ class Model:
         self.lifted_at: dict[str, datetime] = {}
         """When each machine last had seen an epoch above all of ours."""
         self.second_links: dict[str, SecondLinks] = {}
+        self.setbacks: dict[str, Setbacks] = {}
+        """By machine, what went wrong there since a start went well."""
         """The machines for which somebody else tried to speak."""
         self._resting: dict[tuple[str, str], datetime] = {}
         self._waiting: set[str] = set()
@@ -299,6 +302,11 @@ class Model:
             leftovers=earlier.leftovers if earlier else set(),
         )
         return self.presence[machine]
+
+    def set_aside_until(self, machine: str, now: datetime) -> datetime | None:
+        """Return until when *machine* is set aside; None: it is not."""
+        setbacks = self.setbacks.get(machine)
+        return None if setbacks is None else setbacks.set_aside_until(now)
 
     def rest(self, workload: str, machine: str, now: datetime) -> None:
         """Remember when *machine* rejected *workload*."""

@@ -22,6 +22,7 @@ from fleet_hub.controller.audit_entry import Action, Actor, ActorRole, TargetKin
 from fleet_hub.controller.core import Core, Transaction
 from fleet_hub.controller.records import Assignment, Home, StopIntent, Workload
 from fleet_hub.controller.scrubbing import scrubbed, scrubbed_progress
+from fleet_hub.controller.setbacks import Setbacks, setback_of
 from fleet_hub.controller.time_limits import told_whose
 
 
@@ -36,6 +37,8 @@ _EVENTS: Final = {
 }
 OVER: Final = frozenset({AgentEvent.REJECTED, AgentEvent.ENDED, AgentEvent.FAILED})
 """After these the machine holds nothing of the allocation."""
+CONTROLLER: Final = "controller"
+"""As whom the audit log names it where nobody told it to."""
 MOST_STEPS: Final = 20
 """Of one workload, between two writes of progress."""
 _KINDS: Final = {
@@ -72,7 +75,7 @@ def take_in(
         if url is None:
             return _send_away(core, tx, record)
     if event in _EVENTS:
-        return _forward(tx, record, _EVENTS[event], url=url, at=at)
+        return _forward(core, tx, record, _EVENTS[event], url=url, at=at)
     return record
 
 
@@ -98,6 +101,7 @@ def _send_away(core: Core, tx: Transaction, record: Workload) -> Workload:
 
 
 def _forward(
+    core: Core,
     tx: Transaction,
     record: Workload,
     target: Event,
@@ -106,23 +110,23 @@ def _forward(
     at: datetime | None,
 ) -> Workload:
     if record.state is State.UNKNOWN:
-        return _return(tx, record, target, url=url)
+        return _return(core, tx, record, target, url=url)
     for event in _FORWARD[: _FORWARD.index(target) + 1]:
         earlier = record.state
         record = tx.advance(record, event)
         if record.state is not earlier:
-            record = _arrive(tx, record, url=url, at=at)
+            record = _arrive(core, tx, record, url=url, at=at)
     return record
 
 
 def _return(
-    tx: Transaction, record: Workload, target: Event, *, url: str | None
+    core: Core, tx: Transaction, record: Workload, target: Event, *, url: str | None
 ) -> Workload:
     """Find a workload again whose machine had been silent."""
     record = tx.advance(record, target)
     record = tx.record(record, TimelineKind.RETURNED, actor="agent")
     if record.state is not State.READY or record.ready_at is None:
-        record = _arrive(tx, record, url=url, at=None)
+        record = _arrive(core, tx, record, url=url, at=None)
     if record.stop is not None:
         record = tx.advance(record, Event.STOP_ASKED)
         lifecycle.tell_stop(tx, record)
@@ -130,7 +134,12 @@ def _return(
 
 
 def _arrive(
-    tx: Transaction, record: Workload, *, url: str | None, at: datetime | None
+    core: Core,
+    tx: Transaction,
+    record: Workload,
+    *,
+    url: str | None,
+    at: datetime | None,
 ) -> Workload:
     """Tell of a new state, and keep what a ready server is known by."""
     assignment = record.assignment
@@ -151,6 +160,7 @@ def _arrive(
                 class_name=assignment.class_name,
             ),
         )
+        _went_well(core, assignment.machine)
         # The server has what it needs; from here on nobody else does.
         tx.change.secrets[record.id] = None
     kind = _KINDS.get(record.state)
@@ -225,7 +235,39 @@ def _end(
         explanation=_why(record, explanation),
     )
     tx.change.issued[assignment.allocation] = None
+    if record.ready_at is None and record.stop is None:
+        _went_wrong(core, tx, record, explanation)
     return over
+
+
+def _went_well(core: Core, machine: str) -> None:
+    """Count anew: a start on *machine* has become a server that answers."""
+    if core.model.setbacks.pop(machine, None) is not None:
+        core.model.stirred.add(machine)
+
+
+def _went_wrong(
+    core: Core, tx: Transaction, record: Workload, why: Explanation | None
+) -> None:
+    """Set the machine aside if too many starts in a row went wrong there."""
+    assignment = record.assignment
+    if assignment is None:
+        return
+    machine = assignment.machine
+    reason = Reason.START_FAILED if why is None else why.reason
+    earlier = core.model.setbacks.get(machine, Setbacks())
+    setbacks = earlier.after(setback_of(record, reason, tx.now))
+    core.model.setbacks[machine] = setbacks
+    if setbacks.until == earlier.until:
+        return
+    core.model.stirred.add(machine)
+    audit.note(
+        tx,
+        Actor(name=CONTROLLER, role=ActorRole.CONTROLLER),
+        Action.SET_ASIDE,
+        machine,
+        detail=f"until {setbacks.until:%Y-%m-%d %H:%M} UTC, the last for {reason.value}",
+    )
 
 
 def _why(record: Workload, explanation: Explanation | None) -> Explanation | None:
@@ -257,6 +299,7 @@ def _rejected(
     )
     if assignment is not None:
         tx.change.issued[assignment.allocation] = None
+        _went_wrong(core, tx, record, explanation)
     return tx.put(replace(back, explanation=explanation))
 
 

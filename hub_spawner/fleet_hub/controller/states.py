@@ -76,6 +76,7 @@ def machine_state(
         keeps_back=_keeps_back(presence, settings),
         address_fault=_address_fault(record),
         draining_by=record.draining_by,
+        quarantined_until=_set_aside_until(model, record.name),
         facts=without_others(presence.facts, others),
         metal_counts_to=others.get(metal_of(record.boot_id) or ""),
         labels=record.labels,
@@ -92,6 +93,12 @@ def machine_state(
         rested=presence.rested,
         idle=presence.idle,
     )
+
+
+def _set_aside_until(model: Model, machine: str) -> float | None:
+    setbacks = model.setbacks.get(machine)
+    until = None if setbacks is None else setbacks.until
+    return None if until is None else until.timestamp()
 
 
 def _keeps_back(presence: Presence, settings: Settings) -> Reason | None:

@@ -19,7 +19,7 @@ from fleet_hub.controller.records import MachineRecord, Workload
 
 
 PREFIX: Final = "jupyterhub_fleet"
-_STATES: Final = ("ready", "recovering", "draining", "offline")
+_STATES: Final = ("ready", "recovering", "draining", "set_aside", "offline")
 
 
 class Family(NamedTuple):
@@ -52,7 +52,7 @@ FAMILIES: Final = tuple(
         ("held_memory_bytes", "Memory held.", ("class",)),
         (
             "machines",
-            "Machines by state: ready, recovering, draining or offline.",
+            "Machines by state: ready, recovering, draining, set_aside or offline.",
             ("state",),
         ),
         (
@@ -151,9 +151,11 @@ class Gauges(Collector):
         states = Counter(dict.fromkeys(_STATES, 0))
         devices: Counter[tuple[str, str]] = Counter()
         cores = memory = 0
+        now = self._core.clock.now()
         for name, record in self._core.model.machines.items():
             presence = self._core.model.presence[name]
-            states[_state(record, presence)] += 1
+            until = self._core.model.set_aside_until(name, now)
+            states[_state(record, presence, is_set_aside=until is not None)] += 1
             if presence.online:
                 cores += presence.facts.cores_milli or 0
                 memory += presence.facts.memory_bytes or 0
@@ -170,12 +172,14 @@ class Gauges(Collector):
         yield _gauge("memory_bytes", {(): memory})
 
 
-def _state(record: MachineRecord, presence: Presence) -> str:
+def _state(record: MachineRecord, presence: Presence, *, is_set_aside: bool) -> str:
     if not presence.online:
         return "offline"
     if not presence.inventory_known:
         return "recovering"
-    return "ready" if record.draining_by is None else "draining"
+    if record.draining_by is not None:
+        return "draining"
+    return "set_aside" if is_set_aside else "ready"
 
 
 def _gauge(name: str, values: Mapping[Any, float]) -> Metric:

@@ -22,6 +22,7 @@ def fleet_document(core: Core) -> dict[str, Any]:
 def machine_document(core: Core, record: MachineRecord) -> dict[str, Any]:
     """Return what an admin reads of a machine; its capabilities are its own word."""
     presence = core.model.presence[record.name]
+    until = core.model.set_aside_until(record.name, core.clock.now())
     return {
         "name": record.name,
         "owner": record.owner,
@@ -32,6 +33,7 @@ def machine_document(core: Core, record: MachineRecord) -> dict[str, Any]:
         "enrolled_at": record.enrolled_at.isoformat(),
         "inventory_known": presence.inventory_known,
         "draining_by": record.draining_by,
+        "set_aside_until": None if until is None else until.isoformat(),
         "admin_allows": record.admin_allows.value,
         "owner_allows": record.owner_allows.value,
         "members": list(record.members),

@@ -77,6 +77,8 @@ class MachineView:
     trouble: tuple[str, ...]
     """What keeps work from it, or should worry somebody."""
     drained: bool
+    set_aside: bool
+    """Several starts went wrong there, and it rests."""
     admin_allows: Relation
     owner_allows: Relation
     members: str
@@ -145,6 +147,16 @@ def troubles(core: Core, record: MachineRecord) -> tuple[str, ...]:
     if record.draining_by is not None:
         who = translated(plain(record.draining_by))
         found.append(say("It takes nothing new: drained by {who}.", who=who))
+    until = core.model.set_aside_until(record.name, core.clock.now())
+    if until is not None:
+        time = f"{until:%Y-%m-%d %H:%M:%S} UTC"
+        found.append(
+            say(
+                "It is set aside until {time}, because several starts went wrong there. "
+                "Then it is tried again; Resume has it tried at once.",
+                time=time,
+            )
+        )
     if not record.local and record.address is None:
         why = record.address_fault or Explanation(reason=Reason.ADDRESS_UNKNOWN)
         told = f"{sentence(why)} {remedy(why.reason)}"
@@ -194,6 +206,7 @@ def machine_view(core: Core, record: MachineRecord, visitor: Visitor) -> Machine
         foreign=len(presence.foreign),
         trouble=troubles(core, record),
         drained=record.draining_by is not None,
+        set_aside=core.model.set_aside_until(record.name, now) is not None,
         admin_allows=record.admin_allows,
         owner_allows=record.owner_allows,
         members=members_line(record.members, record.member_groups),

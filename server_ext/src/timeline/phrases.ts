@@ -57,7 +57,7 @@ export const PHRASES: Readonly<Record<Reason, Phrase>> = {
   same_device: t.__('another machine has the very same device[: {subject}]'),
   agent_too_old: t.__('its agent is too old for this controller'),
   keeps_no_files: t.__('its notebooks keep no files, so none can be copied there'),
-  quarantined: t.__('it is set aside because it rejected several starts'),
+  quarantined: t.__('it is set aside because several starts went wrong there'),
   lease_unknown: t.__('it stopped talking, and what it holds is kept'),
   capabilities_unknown: t.__('it has not told what it can do[: {subject}]'),
   controller_recovering: t.__('the controller has just started and waits to hear what runs there'),
