@@ -78,8 +78,11 @@ def _enrol(arguments: argparse.Namespace) -> Enrolled | None:
             }
             if joining.ca_file is not None:
                 told["ca_file"] = joining.ca_file
-        write_private(folder.token, f"{token}\n")
+        # Wherever this ends, a token that is there belongs to what stands beside it:
+        # a new one must not go to an earlier controller, nor serve an earlier owner.
+        folder.token.unlink(missing_ok=True)
         write_private(folder.enrolment, json.dumps(told, indent=2) + "\n")
+        write_private(folder.token, f"{token}\n")
         folder.ended.unlink(missing_ok=True)
     return enrolled
 
