@@ -13,7 +13,7 @@ import pytest
 from accessibility import browser_theme, faults, hub_theme
 from fleet import Fleet
 from fleet_parts import ALL_CORES
-from lab_browser import browser_page, photograph, script_runs
+from lab_browser import hub_page, photograph, script_runs
 from lab_server import require_front_end
 from playwright.sync_api import Page, Route, expect
 from shared_fleet import as_found
@@ -76,17 +76,8 @@ def running(shared: Fleet) -> Iterator[Fleet]:
 @pytest.fixture
 def page(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Page]:
     """Ada's browser, logged in; a script's fault fails the test."""
-    wrong: list[str] = []
-    with browser_page(f"wcag-{request.node.name}") as opened:
-        opened.on("pageerror", lambda error: wrong.append(str(error)))
-        opened.goto(f"{running.url}/hub/login")
-        opened.fill("#username_input", "ada")
-        opened.fill("#password_input", "ada")
-        opened.click("#login_submit")
-        expect(opened.locator("#login_widget")).to_contain_text("ada")
-        opened.goto("about:blank")
+    with hub_page(f"wcag-{request.node.name}", running.url, "ada") as opened:
         yield opened
-    assert wrong == []
 
 
 def test_two_hundred_profiles_can_be_searched_and_read(

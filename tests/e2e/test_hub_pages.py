@@ -10,7 +10,7 @@ import fleet
 import held_agent
 import pytest
 from fleet import Fleet
-from lab_browser import browser_page, photograph, script_runs
+from lab_browser import hub_page, photograph, script_runs
 from playwright.sync_api import Page, expect
 
 
@@ -55,18 +55,8 @@ def go_on(running: Fleet) -> Path:
 @pytest.fixture
 def page(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Page]:
     """Ada's browser, logged in; a script's fault fails the test."""
-    faults: list[str] = []
-    with browser_page(f"hub-{request.node.name}") as opened:
-        opened.on("pageerror", lambda error: faults.append(str(error)))
-        opened.goto(f"{running.url}/hub/login")
-        opened.fill("#username_input", "ada")
-        opened.fill("#password_input", "ada")
-        opened.click("#login_submit")
-        expect(opened.locator("#login_widget")).to_contain_text("ada")
-        # away from the form, which follows a server that is started elsewhere
-        opened.goto("about:blank")
+    with hub_page(f"hub-{request.node.name}", running.url, "ada") as opened:
         yield opened
-    assert faults == []
 
 
 TELLS = """

@@ -17,9 +17,9 @@ import pytest
 from accessibility import faults, hub_theme
 from fleet import Fleet
 from fleet_parts import wait_until
-from lab_browser import browser_page, script_runs
+from lab_browser import hub_page, script_runs
 from lab_server import require_front_end
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from shared_fleet import as_found
 
 
@@ -81,22 +81,6 @@ def running(shared: Fleet) -> Iterator[Fleet]:
 
 
 @contextmanager
-def a_browser(running: Fleet, name: str, user: str) -> Iterator[Page]:
-    """A browser in which *user* is logged in; a script's fault fails the test."""
-    wrong: list[str] = []
-    with browser_page(f"state-{name}") as page:
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.goto(f"{running.url}/hub/login")
-        page.fill("#username_input", user)
-        page.fill("#password_input", user)
-        page.click("#login_submit")
-        expect(page.locator("#login_widget")).to_contain_text(user)
-        page.goto("about:blank")
-        yield page
-    assert wrong == []
-
-
-@contextmanager
 def without_controller(running: Fleet) -> Iterator[None]:
     """Nobody answers in the controller's place; afterwards it is back."""
     running._remember()
@@ -141,7 +125,7 @@ def _hang_up(place: socket.socket) -> None:
 
 def test_a_failed_start_is_told_to_everybody(running: Fleet) -> None:
     """Why, how far it came, and what to do next, in every look."""
-    with a_browser(running, "failed", "dora") as page:
+    with hub_page("state-failed", running.url, "dora") as page:
         page.goto(f"{running.url}/hub/spawn?choice=one")
         page.get_by_role("button", name="Start", exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(
@@ -160,7 +144,7 @@ def test_a_failed_start_is_told_to_everybody(running: Fleet) -> None:
 
 def test_pages_of_the_hub_say_that_the_controller_is_away(running: Fleet) -> None:
     """The form, a server that may wait, and a page that was open: none is blank."""
-    with a_browser(running, "away", "ada") as page:
+    with hub_page("state-away", running.url, "ada") as page:
         page.goto(f"{running.url}/hub/spawn/ada/kept?choice=one")
         page.get_by_role("button", name="Start", exact=True).click()
         expect(page.locator("[data-phase=starting][data-status=now]")).to_be_visible()
@@ -181,7 +165,7 @@ def test_pages_of_the_hub_say_that_the_controller_is_away(running: Fleet) -> Non
 
 def test_an_admin_is_not_told_that_a_server_is_theirs(running: Fleet) -> None:
     """The form, a start under way, a place in the line and a server that is off."""
-    with a_browser(running, "admin", "admin") as page:
+    with hub_page("state-admin", running.url, "admin") as page:
         said = {}
 
         def look(name: str, *where: str) -> None:
@@ -210,7 +194,7 @@ def test_an_admin_is_not_told_that_a_server_is_theirs(running: Fleet) -> None:
 def test_no_word_of_a_hub_page_is_left_in_english(running: Fleet) -> None:
     """Form, start, place in the line, end, and what went wrong, after their scripts."""
     left = {}
-    with a_browser(running, "translated", "ada") as page:
+    with hub_page("state-translated", running.url, "ada") as page:
         page.set_extra_http_headers(pseudo_language.HEADERS)
 
         def look(name: str, where: str) -> None:
@@ -245,7 +229,7 @@ def test_no_word_of_a_hub_page_is_left_in_english(running: Fleet) -> None:
             look("form, away", "#spawn_form")
             page.goto(f"{running.url}/hub/user/ada/unknown/")
             look("off, away", "h1, .row .alert, .fleet-view")
-    with a_browser(running, "translated-failed", "dora") as page:
+    with hub_page("state-translated-failed", running.url, "dora") as page:
         page.set_extra_http_headers(pseudo_language.HEADERS)
         page.goto(f"{running.url}/hub/spawn/dora/broken?choice=one")
         page.locator("#spawn_form button[type=submit]").click()

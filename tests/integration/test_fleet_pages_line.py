@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from attended_start import AttendedStart
+from fake_agent import some_capabilities
 from fleet_builders import a_principal
-from fleet_controller import an_ask, some_capabilities
+from fleet_controller import an_ask
 from fleet_service import CATALOG, Service, a_service
 from page_visits import Visit, add_people, entries
 from scripted_agent import ScriptedAgent

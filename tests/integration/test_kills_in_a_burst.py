@@ -17,8 +17,9 @@ from typing import Any
 import controller_crashes
 import pytest
 from controller_crashes import CORES, HOUR
+from fake_agent import FakeAgent
 from fleet_builders import a_principal
-from fleet_controller import FakeAgent, Fleet
+from fleet_controller import Fleet
 
 from fleet_contracts.allocations import State
 from fleet_contracts.protocol import (

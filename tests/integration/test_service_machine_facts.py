@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from attended_start import AttendedStart
-from fleet_controller import an_ask, some_capabilities
+from fake_agent import some_capabilities
+from fleet_controller import an_ask
 from fleet_service import Service, a_service
 from scripted_agent import ScriptedAgent
 

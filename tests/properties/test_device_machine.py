@@ -6,11 +6,14 @@ import os
 from collections import Counter
 
 import pytest
+from controller_catalogs import a_catalog
 from controller_machine import CORES, SERVERS, ControllerMachine, FallibleStore
+from fake_agent import some_capabilities
 from fleet_builders import NOON
-from fleet_controller import GIB, Fleet, a_catalog, some_capabilities
+from fleet_controller import Fleet
 from hypothesis import settings
 from hypothesis.stateful import initialize, invariant, rule
+from scheduling_builders import GIB
 
 from fleet_contracts.capabilities import (
     AcceleratorDevice,

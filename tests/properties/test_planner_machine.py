@@ -13,17 +13,17 @@ from dataclasses import replace
 
 import hypothesis.strategies as st
 import pytest
+from changing_fleet import USERS, ChangingFleet
 from hypothesis import settings
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
     rule,
 )
 from scheduling_builders import (
+    BOTH_DRIVERS,
     GIB,
-    NOON,
     OPEN,
     a_catalog,
     a_class,
@@ -34,24 +34,18 @@ from scheduling_builders import (
     a_metal_class,
     a_profile,
 )
+from typing_extensions import override
 
 from fleet_contracts.catalog import Profile, Quota
 from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.bars import bar_of
-from fleet_hub.scheduling.decisions import Placement, Wait
-from fleet_hub.scheduling.planner import Planner
+from fleet_hub.scheduling.decisions import Placement
 from fleet_hub.scheduling.snapshot import MachineState, Waiting
 from fleet_hub.scheduling.telling import acknowledge, waits
 from fleet_hub.scheduling.turns import NOTICEABLE_SECONDS
 from fleet_hub.scheduling.vectors import FIRST_TYPE
 
 
-USERS = tuple(
-    Principal(user_id=number, name=name, groups=groups)
-    for number, (name, groups) in enumerate(
-        [("alice", ()), ("bob", ("bio",)), ("cy", ("bio",)), ("dee", ())], 1
-    )
-)
 CLASSES = (
     a_class("cpu", limit_seconds=1000),
     a_class("wide", cpu_milli=6000, limit_seconds=5000),
@@ -77,9 +71,6 @@ CATALOG = a_catalog(
     profiles=(profile("lab", 0), profile("urgent", 5)),
     quotas=(Quota(user="dee", workloads=2), Quota(group="bio", devices=3)),
 )
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
-
-
 CAUSES = frozenset(
     {
         *("priority", "quota", "offline", "draining", "less_room"),
@@ -106,34 +97,30 @@ def small_gpu(uuid: str) -> object:
 def machine(kind: str, name: str, owner: str) -> MachineState:
     """Return a machine of one of a few kinds."""
     if kind == "mac":
-        return a_mac(name, owner=owner, sharing=OPEN, drivers=BOTH)
+        return a_mac(name, owner=owner, sharing=OPEN, drivers=BOTH_DRIVERS)
     devices = {
         "cpu": (),
         "gpu": (a_gpu(f"{name}-0"),),
         "gpus": tuple(a_gpu(f"{name}-{number}") for number in range(3)),
         "mixed": (a_gpu(f"{name}-0"), small_gpu(f"{name}-1"), small_gpu(f"{name}-2")),
     }[kind]
-    return a_machine(name, owner=owner, sharing=OPEN, drivers=BOTH, devices=devices)
+    return a_machine(
+        name, owner=owner, sharing=OPEN, drivers=BOTH_DRIVERS, devices=devices
+    )
 
 
-class FleetUnderFire(RuleBasedStateMachine):
+class FleetUnderFire(ChangingFleet):
     """A fleet, its users, its faults and its clock."""
 
     def __init__(self) -> None:
         """Begin with an empty fleet at noon."""
-        super().__init__()
-        self.now = NOON
-        self.planner = Planner(CATALOG, now=NOON)
-        self.machines: dict[str, MachineState] = {}
+        super().__init__(CATALOG)
         self.running: dict[str, Placement] = {}
-        self.promised: dict[str, float] = {}
         self.broken: Counter[str] = Counter()
         self.sources: dict[str, str | None] = {}
         """Where the files are of which each begins with a copy."""
         self.fenced: set[str] = set()
         """What was started behind a fence that held."""
-        self.numbers = 0
-        self.told: dict[str, Wait] = {}
 
     # What can happen.
 
@@ -179,9 +166,7 @@ class FleetUnderFire(RuleBasedStateMachine):
     def release(self, data: st.DataObject) -> None:
         """A machine confirms an end, early or late."""
         workload = data.draw(st.sampled_from(sorted(self.running)))
-        placement = self.running.pop(workload)
-        self.forget_held(placement.machine, workload)
-        self.planner.release(placement.machine, workload)
+        self.give_back(self.running.pop(workload).machine, workload)
         self.decide()
 
     @precondition(lambda self: self.planner.waiters)
@@ -204,44 +189,17 @@ class FleetUnderFire(RuleBasedStateMachine):
         )
         for ends_by, workload in due:
             self.now = max(self.now, ends_by)
-            placement = self.running.pop(workload)
-            self.forget_held(placement.machine, workload)
-            self.planner.release(placement.machine, workload)
+            self.give_back(self.running.pop(workload).machine, workload)
             self.decide()
         self.run_alarms(end)
         self.now = end
         self.decide()
 
     @precondition(lambda self: self.machines)
-    @rule(data=st.data(), fault=st.sampled_from(["offline", "draining", "back"]))
-    def disturb(self, data: st.DataObject, fault: str) -> None:
-        """A machine falls silent, is drained, or comes back."""
-        name = data.draw(st.sampled_from(sorted(self.machines)))
-        self.put(
-            replace(
-                self.machines[name],
-                online=fault != "offline",
-                draining_by="alice" if fault == "draining" else None,
-            )
-        )
-
-    @precondition(lambda self: self.machines)
-    @rule(data=st.data(), gib=st.integers(0, 600))
-    def change_disk(self, data: st.DataObject, gib: int) -> None:
-        """The free disk of a machine is another now."""
-        name = data.draw(st.sampled_from(sorted(self.machines)))
-        old = self.machines[name]
-        facts = old.facts.model_copy(update={"disk_free_bytes": gib * GIB})
-        self.put(replace(old, facts=facts))
-
-    @precondition(lambda self: self.machines)
     @rule(data=st.data(), fenced=st.booleans())
     def change_fence(self, data: st.DataObject, *, fenced: bool) -> None:
         """A machine's fence was seen to hold, or is in doubt again."""
-        name = data.draw(st.sampled_from(sorted(self.machines)))
-        old = self.machines[name]
-        facts = old.facts.model_copy(update={"metal_fenced": fenced})
-        self.put(replace(old, facts=facts))
+        self.put_facts(data, metal_fenced=fenced)
 
     @precondition(lambda self: self.machines)
     @rule(data=st.data(), gib=st.sampled_from([3, 24]))
@@ -273,28 +231,7 @@ class FleetUnderFire(RuleBasedStateMachine):
 
     # The world around the engine.
 
-    def put(self, state: MachineState) -> None:
-        """Tell the engine about a machine."""
-        self.machines[state.name] = state
-        self.planner.put_machine(state)
-        self.decide()
-
-    def forget_held(self, name: str, workload: str) -> None:
-        """The machine holds *workload* no more."""
-        old = self.machines[name]
-        held = tuple(item for item in old.held if item.workload != workload)
-        self.machines[name] = replace(old, held=held)
-
-    def run_alarms(self, end: float) -> None:
-        """Decide at each time at which the engine asked to be called."""
-        for _ in range(1000):
-            at = self.planner.decide(self.now).look_again_at
-            if at is None or at > end:
-                return
-            self.now = max(self.now, at)
-            self.decide()
-        raise AssertionError("the engine asks to be called for ever")
-
+    @override
     def decide(self) -> None:
         """Let the engine decide in small goes, carry it out, and note its promises."""
         while self.decide_a_little():

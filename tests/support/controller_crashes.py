@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fleet_controller import FakeAgent, Fleet, allocation_of
+from fake_agent import FakeAgent
+from fleet_controller import Fleet, allocation_of
 from typing_extensions import override
 
 from fleet_contracts.protocol import AgentEvent, Heartbeat, encode

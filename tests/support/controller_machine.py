@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from controller_catalogs import a_catalog
+from fake_agent import FakeAgent
 from fleet_builders import NOON
-from fleet_controller import GIB, FakeAgent, Fleet, a_catalog, an_ask
+from fleet_controller import Fleet, an_ask
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -15,6 +17,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from scheduling_builders import GIB
 from typing_extensions import override
 
 from fleet_contracts.allocations import ENDED, HOLDING, State

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scheduling_builders import (
     BOB,
+    BOTH_DRIVERS,
     NOON,
     OPEN,
     a_catalog,
@@ -16,7 +17,6 @@ from scheduling_builders import (
 )
 
 from fleet_contracts.reasons import Explanation
-from fleet_contracts.workloads import DriverName
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import MachineState
@@ -24,7 +24,6 @@ from fleet_hub.scheduling.telling import waits
 
 
 HOUR = 3600.0
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 CLASSES = (
     a_gpu_class("one", limit_seconds=HOUR),
     a_gpu_class("all", devices=8, limit_seconds=HOUR),
@@ -43,7 +42,9 @@ CATALOG = a_catalog(
 
 def a_box(name: str = "gpu-box", **fields: object) -> MachineState:
     """Return everybody's box of eight GPUs."""
-    return a_gpu_box(name, **({"gpus": 8, "sharing": OPEN, "drivers": BOTH} | fields))
+    return a_gpu_box(
+        name, **({"gpus": 8, "sharing": OPEN, "drivers": BOTH_DRIVERS} | fields)
+    )
 
 
 def a_full_box(name: str = "gpu-box", held: int = 8) -> MachineState:

@@ -8,38 +8,19 @@ that, read by the parser of the profile language.
 from __future__ import annotations
 
 import json
-import sys
 import venv
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import pretended_gpu
 from fake_sandbox_exec import FakeSandboxExec
 from typing_extensions import override
 
 
-_PROGRAM = """#!{python}
-import json, os, sys
+_MEETS = """\
 sys.path.insert(0, {support!r})
 from seatbelt_language import Profile
-
-flag, profile, *child = sys.argv[1:]
-assert flag == "-f", sys.argv
-with open(profile) as file:
-    text = file.read()
-given = {{
-    "argv": child,
-    "environment": dict(os.environ),
-    "directory": os.getcwd(),
-    "profile": text,
-    "pid": os.getpid(),
-    "group": os.getpgrp(),
-    "session": os.getsid(0),
-}}
-kept = {folder!r} + f"/{{os.getpid()}}.json"
-with open(kept + ".part", "w") as file:
-    json.dump(given, file)
-os.replace(kept + ".part", kept)
 if "inside.fence" in child[-1]:
     witness = "torch" if "import torch" in child[-1] else "metal"
     rules = Profile(text)
@@ -52,30 +33,22 @@ if "inside.fence" in child[-1]:
         f"import sys; sys.path.insert(0, {support!r}); import pretended_gpu; "
         f"pretended_gpu.put_in_place({{meets!r}}); " + child[-1]
     )
-os.execv(child[0], child)
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FakeMacKernel(FakeSandboxExec):
     """The program, the runs that it kept, and how its machine behaves."""
 
     @override
     @classmethod
-    def make(cls, base: Path) -> FakeMacKernel:
-        folder = base / "sandbox-exec-runs"
-        folder.mkdir()
-        made = cls(base / "sandbox-exec", folder)
-        made.behave({})
-        made.program.write_text(
-            _PROGRAM.format(
-                python=f"{sys.executable} -I",
-                support=str(Path(__file__).parent),
-                folder=str(folder),
-                behaviour=str(base / "behaviour.json"),
-            )
+    def make(cls, base: Path, *, more: str = "") -> Self:
+        meets = _MEETS.format(
+            support=str(Path(__file__).parent),
+            behaviour=str(base / "behaviour.json"),
         )
-        made.program.chmod(0o755)
+        made = super().make(base, more=meets + more)
+        made.behave({})
         return made
 
     def behave(self, told: dict[str, str]) -> None:

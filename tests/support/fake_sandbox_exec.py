@@ -10,7 +10,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 
 _PROGRAM = """#!{python}
@@ -32,6 +32,7 @@ kept = {folder!r} + f"/{{os.getpid()}}.json"
 with open(kept + ".part", "w") as file:
     json.dump(given, file)
 os.replace(kept + ".part", kept)
+{more}
 os.execv(child[0], child)
 """
 
@@ -44,13 +45,15 @@ class FakeSandboxExec:
     folder: Path
 
     @classmethod
-    def make(cls, base: Path) -> FakeSandboxExec:
-        """Write the program below *base*."""
+    def make(cls, base: Path, *, more: str = "") -> Self:
+        """Write the program below *base*; it does *more* before it becomes the child."""
         folder = base / "sandbox-exec-runs"
         folder.mkdir()
         program = base / "sandbox-exec"
         program.write_text(
-            _PROGRAM.format(python=f"{sys.executable} -I", folder=str(folder))
+            _PROGRAM.format(
+                python=f"{sys.executable} -I", folder=str(folder), more=more
+            )
         )
         program.chmod(0o755)
         return cls(program, folder)

@@ -48,6 +48,23 @@ def browser_page(name: str) -> Iterator[Page]:
             browser.close()
 
 
+@contextmanager
+def hub_page(name: str, url: str, user: str) -> Iterator[Page]:
+    """A browser in which *user* is logged in; a script's fault fails the test."""
+    faults: list[str] = []
+    with browser_page(name) as page:
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(f"{url}/hub/login")
+        page.fill("#username_input", user)
+        page.fill("#password_input", user)
+        page.click("#login_submit")
+        expect(page.locator("#login_widget")).to_contain_text(user)
+        # Away from the form, which follows a server that is started elsewhere.
+        page.goto("about:blank")
+        yield page
+    assert faults == []
+
+
 def photograph(page: Page, name: str, *, whole: bool = False) -> Path:
     """Keep a picture of what *page* shows now, or of the *whole* of it."""
     path = ARTEFACTS / f"{name}.png"

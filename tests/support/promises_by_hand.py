@@ -9,12 +9,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-)
+from changing_fleet import ChangingFleet
 from scheduling_builders import (
+    BOTH_DRIVERS,
     GIB,
-    NOON,
     a_catalog,
     a_class,
     a_gpu_class,
@@ -24,20 +22,13 @@ from scheduling_builders import (
 
 from fleet_contracts.catalog import Quota, ResourceClass
 from fleet_contracts.devices import reserves_metal
-from fleet_contracts.workloads import Accelerator, DriverName, Principal
-from fleet_hub.scheduling.decisions import Placement, Wait
+from fleet_contracts.workloads import Accelerator, DriverName
+from fleet_hub.scheduling.decisions import Placement
 from fleet_hub.scheduling.likely import History, Outset
-from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.profile import SOMEDAY
 from fleet_hub.scheduling.snapshot import MachineState, Usage, Waiting
 
 
-USERS = tuple(
-    Principal(user_id=number, name=name, groups=groups)
-    for number, (name, groups) in enumerate(
-        [("alice", ()), ("bob", ("bio",)), ("cy", ("bio",)), ("dee", ())], 1
-    )
-)
 CLASSES = (
     a_class("cpu", limit_seconds=1000),
     a_class("wide", cpu_milli=6000, limit_seconds=5000),
@@ -59,7 +50,6 @@ CATALOG = a_catalog(
     ),
     quotas=QUOTAS,
 )
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 STEPS_SECONDS = 300 + 1800 + 120 + 10 + 30
 """What a start may take beside its limit: hand-over, preparation, start, stop, news."""
 NEWS_SECONDS = 30
@@ -74,26 +64,20 @@ def hold_seconds(chosen: ResourceClass) -> float:
     return chosen.limit_seconds + STEPS_SECONDS
 
 
-class FleetByHand(RuleBasedStateMachine):
+class FleetByHand(ChangingFleet):
     """A fleet of which all that is free is added up moment by moment."""
 
     def __init__(self) -> None:
         """Begin with an empty fleet at noon."""
-        super().__init__()
-        self.now = NOON
-        self.planner = Planner(CATALOG, now=NOON)
+        super().__init__(CATALOG)
         self.usage: dict[int, Usage] = {}
         self.planner.use(self.usage)
-        self.machines: dict[str, MachineState] = {}
         self.running: dict[str, tuple[Waiting, Placement]] = {}
         self.line: dict[str, Waiting] = {}
-        self.promised: dict[str, float] = {}
-        self.told: dict[str, Wait] = {}
         self.outsets: dict[str, Outset | None] = {}
         self.history = History(
             {name: [0.1 * n for n in range(1, 10)] * 3 for name in NAMES}
         )
-        self.numbers = 0
         self.moves = 0
         self.is_recovering = False
         self.is_restarting = False
@@ -223,7 +207,7 @@ class FleetByHand(RuleBasedStateMachine):
             if not self.takes_work(state) or state.name in waiting.rejected_by:
                 continue
             taken = list(self.taken(state, without=workload))
-            for driver in BOTH:
+            for driver in BOTH_DRIVERS:
                 need = self.need(state, waiting, driver)
                 if need is None:
                     continue

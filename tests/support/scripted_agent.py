@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fleet_controller import some_capabilities
+from fake_agent import some_capabilities
 from patience import PATIENCE
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from attended_start import AttendedStart
+from fake_agent import some_capabilities
 from fleet_builders import a_principal
-from fleet_controller import an_ask, some_capabilities
+from fleet_controller import an_ask
 from fleet_service import CATALOG, Service
 from scripted_agent import ScriptedAgent
 

@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
+from told_timelines import START, a_timeline, an_event
 
 from fleet_contracts import telling
-from fleet_contracts.allocations import PHASE, State
+from fleet_contracts.allocations import State
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.steps import shown
 from fleet_contracts.timeline import (
     Limits,
     Progress,
-    Timeline,
     TimelineEvent,
     TimelineKind,
 )
-
-
-START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
-KIND = {
-    State.REQUESTED: TimelineKind.ASKED,
-    State.QUEUED: TimelineKind.WAITING,
-    State.UNKNOWN: TimelineKind.SILENT,
-}
-
-
-def an_event(seq: int, state: State, at: float, **more: Any) -> TimelineEvent:
-    """Return an entry *at* so many seconds after the start."""
-    kind = KIND.get(state) or TimelineKind(state.value)
-    values: dict[str, Any] = {"generation": 1, "kind": kind} | more
-    return TimelineEvent(
-        seq=seq, at=START + timedelta(seconds=at), state=state, **values
-    )
-
-
-def a_timeline(*events: TimelineEvent, now: float, **more: Any) -> Timeline:
-    """Return a document as of *now* seconds after the start."""
-    state = events[-1].state if events else State.REQUESTED
-    values: dict[str, Any] = {
-        "workload": "w1",
-        "generation": 1,
-        "user": "ada",
-        "server": "",
-        "headline": "A sentence.",
-    }
-    return Timeline(
-        as_of=START + timedelta(seconds=now),
-        state=state,
-        phase=PHASE[state],
-        events=events,
-        **(values | more),
-    )
 
 
 def test_finished_phases_are_frozen_and_the_running_one_counts_to_now() -> None:

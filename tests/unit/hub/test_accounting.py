@@ -8,8 +8,9 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
+from controller_catalogs import a_catalog
 from fleet_builders import NOON, a_principal
-from fleet_controller import Fleet, a_catalog
+from fleet_controller import Fleet
 from hypothesis import given
 
 from fleet_contracts.protocol import AgentEvent

@@ -8,6 +8,7 @@ import pytest
 from scheduling_builders import (
     ALICE,
     BOB,
+    BOTH_DRIVERS,
     NOON,
     OPEN,
     a_catalog,
@@ -36,7 +37,6 @@ from fleet_hub.scheduling.snapshot import MachineState, Pin, Snapshot
 
 
 HOUR = 3600.0
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 NAMES = ("gpu", "all", "endless")
 CATALOG = a_catalog(
     classes=(
@@ -61,7 +61,7 @@ def decided(snapshot: Snapshot) -> Planner:
 def a_promised_box() -> Planner:
     """Return a box with one GPU held and one free, both promised to one large job."""
     held = an_allocation(devices=("GPU-box-0",), ends_by=NOON + HOUR)
-    box = a_gpu_box("box", gpus=2, sharing=OPEN, drivers=BOTH, held=(held,))
+    box = a_gpu_box("box", gpus=2, sharing=OPEN, drivers=BOTH_DRIVERS, held=(held,))
     large = a_waiting("large", class_name="all")
     return decided(a_snapshot(catalog=CATALOG, machines=(box,), waiting=(large,)))
 

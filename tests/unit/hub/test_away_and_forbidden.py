@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 import scheduling_builders as builders
+from controller_catalogs import through
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog
+from fleet_controller import Fleet
 from scheduling_builders import (
     NOON,
     a_gpu_class,
@@ -17,7 +18,7 @@ from scheduling_builders import (
 )
 
 from fleet_contracts.allocations import State
-from fleet_contracts.catalog import Catalog, Relation, Runtime
+from fleet_contracts.catalog import Relation
 from fleet_contracts.reasons import Reason, ReasonKind
 from fleet_contracts.sentences import sentence
 from fleet_contracts.workloads import Accelerator, DriverName
@@ -32,15 +33,6 @@ from fleet_hub.scheduling.snapshot import MachineState
 
 BOB = a_principal(user_id=2, name="bob")
 ALICE = Actor(name="alice", role=ActorRole.OWNER)
-
-
-def in_containers() -> Catalog:
-    """Return a catalog of containers, which may serve others than the owner."""
-    images = {DriverName.DOCKER: "an-image"}
-    runtime = Runtime(name="c", accelerators=(Accelerator.CPU,), driver_refs=images)
-    catalog = a_catalog()
-    profile = catalog.profiles[0].model_copy(update={"runtimes": ("c",)})
-    return catalog.model_copy(update={"runtimes": (runtime,), "profiles": (profile,)})
 
 
 def gone(fleet: Fleet) -> Fleet:
@@ -104,7 +96,7 @@ def test_who_may_use_it_waits_for_it(happens: Callable[[Fleet], Fleet]) -> None:
 
 def test_who_is_lent_it_meanwhile_waits_for_it_as_well() -> None:
     """The rule counts as it is now; it needs no word of the machine."""
-    fleet = Fleet(catalog=in_containers())
+    fleet = Fleet(catalog=through(DriverName.DOCKER))
     fleet.machine(owner="alice")
     fleet = not_back(fleet)
     choice = {"profile": "jupyter", "class": "small"}

@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from controller_catalogs import offering
+from fake_agent import FakeAgent, some_capabilities as a_picture
 from fleet_builders import NOON
-from fleet_controller import (
-    GIB,
-    FakeAgent,
-    Fleet,
-    a_catalog,
-    allocation_of,
-    some_capabilities as a_picture,
-)
+from fleet_controller import Fleet, allocation_of
+from scheduling_builders import a_class, a_gpu_class
 
 from fleet_contracts.allocations import State
 from fleet_contracts.capabilities import (
@@ -24,44 +20,14 @@ from fleet_contracts.capabilities import (
     ProbeStatus,
     WorkerCapabilities,
 )
-from fleet_contracts.catalog import Catalog, Profile, ResourceClass, Runtime
 from fleet_contracts.protocol import AgentEvent, CapabilitiesChanged, Heartbeat
 from fleet_contracts.reasons import Reason
 from fleet_contracts.sentences import sentence
-from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.controller import stopping
 
 
 OBSERVED = Observed(source="test", observed_at=NOON)
-
-
-def the_catalog() -> Catalog:
-    """Return a profile with a CPU class and one of one GPU."""
-    gpu = {"accelerator": Accelerator.CUDA, "devices": 1}
-    return a_catalog(
-        classes=tuple(
-            ResourceClass.model_validate(
-                {"name": name, "title": name, "cpu_milli": 1000, "memory_bytes": GIB}
-                | more
-            )
-            for name, more in (("gpu", gpu), ("cpu", {}))
-        ),
-        runtimes=(
-            Runtime(
-                name="python",
-                accelerators=(Accelerator.CPU, Accelerator.CUDA),
-                driver_refs={DriverName.NATIVE: "secret-ref"},
-            ),
-        ),
-        profiles=(
-            Profile(
-                name="jupyter",
-                title="JupyterLab",
-                classes=("gpu", "cpu"),
-                runtimes=("python",),
-            ),
-        ),
-    )
+CATALOG = offering(a_gpu_class(), a_class())
 
 
 def known(*uuids: str, settled: bool = True) -> dict[str, Any]:
@@ -101,7 +67,7 @@ NOTHING_YET = known(settled=False)
 
 def a_box(*uuids: str) -> tuple[Fleet, FakeAgent]:
     """Return a fleet of one machine with these GPUs."""
-    fleet = Fleet(catalog=the_catalog())
+    fleet = Fleet(catalog=CATALOG)
     return fleet, fleet.machine("box", capabilities=known(*uuids))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from controller_catalogs import a_catalog
 from fleet_builders import NOON, a_record
-from fleet_controller import Fleet, a_catalog, an_ask
+from fleet_controller import Fleet, an_ask
 
 from fleet_contracts.allocations import State
 from fleet_contracts.catalog import Deadlines, Profile

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from controller_catalogs import ending
+from fake_agent import some_capabilities
 from fleet_builders import a_principal
-from fleet_controller import GIB, Fleet, a_catalog, an_ask, some_capabilities
+from fleet_controller import Fleet, an_ask
 
-from fleet_contracts.catalog import Catalog, Quota, ResourceClass
+from fleet_contracts.catalog import Quota
 from fleet_contracts.protocol import AgentEvent, Heartbeat
 from fleet_contracts.reasons import Reason
 from fleet_contracts.timeline import TimelineKind
@@ -23,25 +25,9 @@ from fleet_hub.scheduling.snapshot import Allocation
 from fleet_hub.service.metrics import Metrics
 
 
-def a_limited_catalog() -> Catalog:
-    """Return a catalog whose classes have time limits."""
-    return a_catalog(
-        classes=tuple(
-            ResourceClass(
-                name=name,
-                title=name,
-                cpu_milli=cores * 1000,
-                memory_bytes=GIB,
-                limit_seconds=3600,
-            )
-            for name, cores in (("small", 1), ("whole", 4))
-        )
-    )
-
-
 def a_limited_fleet() -> Fleet:
     """Return a fleet in which everything ends within an hour."""
-    return Fleet(catalog=a_limited_catalog())
+    return Fleet(catalog=ending())
 
 
 def broken(fleet: Fleet, record: Workload) -> list[str | None]:
@@ -121,7 +107,7 @@ def test_what_was_freed_goes_to_the_next_in_line_in_the_same_cycle() -> None:
 
 def test_the_same_cycle_that_frees_a_quota_tells_the_next_reason() -> None:
     """No stale quota: who is blocked by something else then reads that instead."""
-    catalog = a_limited_catalog().model_copy(
+    catalog = ending().model_copy(
         update={"quotas": (Quota(user="alice", workloads=1),)}
     )
     fleet = Fleet(catalog=catalog)
@@ -260,7 +246,7 @@ def test_a_new_catalog_keeps_the_promises_that_it_leaves_the_ground_of() -> None
     fleet.ask(1, class_name="whole")
     waiter = fleet.ask(2, class_name="whole")
     promise = fleet.get(waiter).promise
-    fleet.catalogs.catalog = a_limited_catalog()
+    fleet.catalogs.catalog = ending()
     fleet.core.want_cycle()
     fleet.cycle()
     assert fleet.get(waiter).promise == pytest.approx(promise)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from controller_catalogs import a_catalog
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog
+from fleet_controller import Fleet
 
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason

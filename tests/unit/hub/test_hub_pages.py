@@ -2,53 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
 import pytest
+from told_timelines import a_timeline, an_event
 
-from fleet_contracts.allocations import PHASE, State
+from fleet_contracts.allocations import State
 from fleet_contracts.reasons import FACTS, Explanation, Reason
-from fleet_contracts.timeline import Progress, Timeline, TimelineEvent, TimelineKind
+from fleet_contracts.timeline import Progress, TimelineKind
 from fleet_hub.progress import alive_event, percent, step_message, stream_event
 from fleet_hub.refusals import SpawnRefused, refused, status_of
 from fleet_hub.service_urls import internal_url, public_url
-
-
-START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
-KIND = {
-    State.REQUESTED: TimelineKind.ASKED,
-    State.QUEUED: TimelineKind.WAITING,
-    State.STOPPED: TimelineKind.STOPPED,
-}
-
-
-def an_event(seq: int, state: State, at: float, **more: Any) -> TimelineEvent:
-    """Return an entry *at* so many seconds after the start."""
-    kind = KIND.get(state) or TimelineKind(state.value)
-    values: dict[str, Any] = {"generation": 1, "kind": kind} | more
-    return TimelineEvent(
-        seq=seq, at=START + timedelta(seconds=at), state=state, **values
-    )
-
-
-def a_timeline(*events: TimelineEvent, now: float, **more: Any) -> Timeline:
-    """Return a document as of *now* seconds after the start."""
-    state = events[-1].state
-    values: dict[str, Any] = {
-        "workload": "w1",
-        "generation": 1,
-        "user": "ada",
-        "server": "",
-        "headline": "A sentence.",
-    }
-    return Timeline(
-        as_of=START + timedelta(seconds=now),
-        state=state,
-        phase=PHASE[state],
-        events=events,
-        **(values | more),
-    )
 
 
 def test_the_stream_carries_the_entry_for_our_page_and_words_for_others() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from eight_gpus import (
-    BOTH,
     CATALOG,
     CLASSES,
     HOUR,
@@ -20,6 +19,7 @@ from eight_gpus import (
 from scheduling_builders import (
     ALICE,
     BOB,
+    BOTH_DRIVERS,
     GIB,
     NOON,
     OPEN,
@@ -261,7 +261,9 @@ def test_a_restart_is_kept_the_machine_with_its_files_alone(
 
 def test_a_machine_that_refused_the_large_job_is_not_kept_for_it() -> None:
     """Nor one that it could never fit on."""
-    planner = a_line(a_full_box(), a_gpu_box("small", sharing=OPEN, drivers=BOTH))
+    planner = a_line(
+        a_full_box(), a_gpu_box("small", sharing=OPEN, drivers=BOTH_DRIVERS)
+    )
     ask(
         planner,
         "large",

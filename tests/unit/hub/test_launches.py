@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fleet_controller import FakeAgent, Fleet, a_catalog, a_ready_server, allocation_of
+from controller_catalogs import a_catalog
+from fake_agent import FakeAgent
+from fleet_controller import Fleet, a_ready_server, allocation_of
 
 from fleet_contracts.allocations import State
 from fleet_contracts.catalog import Deadlines

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from controller_catalogs import a_catalog
+from fake_agent import some_capabilities
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog, allocation_of, some_capabilities
+from fleet_controller import Fleet, allocation_of
 from scheduling_builders import NOON as AT, an_allocation
 from told_everywhere import (
     answer_to,

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from fake_agent import FakeAgent, some_capabilities
 from fleet_builders import NOON
-from fleet_controller import (
-    FakeAgent,
-    Fleet,
-    a_ready_server,
-    allocation_of,
-    some_capabilities,
-)
+from fleet_controller import Fleet, a_ready_server, allocation_of
 
 from fleet_contracts.allocations import State
 from fleet_contracts.protocol import (

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from controller_catalogs import through
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog
+from fleet_controller import Fleet
 from scheduling_builders import some_facts
 
 from fleet_contracts.allocations import State
-from fleet_contracts.catalog import Catalog, Relation, Runtime
+from fleet_contracts.catalog import Relation
 from fleet_contracts.reasons import Reason
-from fleet_contracts.workloads import Accelerator, DriverName, Principal
+from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.controller import enrolling, governing
 from fleet_hub.controller.audit_entry import Action, Actor, ActorRole
 from fleet_hub.controller.errors import RequestRefusedError
@@ -25,19 +26,9 @@ CAROL = a_principal("carol", 3).model_copy(update={"groups": ("bio",)})
 DAVE = a_principal("dave", 4)
 
 
-def containers(driver: DriverName = DriverName.DOCKER) -> Catalog:
-    """Return a catalog whose one runtime goes through *driver*."""
-    catalog = a_catalog()
-    runtime = Runtime(
-        name="c", accelerators=(Accelerator.CPU,), driver_refs={driver: "an-image"}
-    )
-    profile = catalog.profiles[0].model_copy(update={"runtimes": ("c",)})
-    return catalog.model_copy(update={"runtimes": (runtime,), "profiles": (profile,)})
-
-
 def a_fleet(driver: DriverName = DriverName.DOCKER) -> Fleet:
     """Return alice's machine, which offers *driver* alone."""
-    fleet = Fleet(catalog=containers(driver))
+    fleet = Fleet(catalog=through(driver))
     fleet.machine()
     fleet.core.model.presence["box"].facts = some_facts(drivers={driver: True})
     fleet.core.model.stirred.add("box")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from controller_catalogs import a_catalog, ending, through
+from fake_agent import some_capabilities
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog, some_capabilities
+from fleet_controller import Fleet
 
-from fleet_contracts.catalog import Profile, Relation, Runtime
+from fleet_contracts.catalog import Profile, Relation
 from fleet_contracts.language import speaking
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
 from fleet_contracts.sentences import sentence
-from fleet_contracts.workloads import Accelerator, DriverName
+from fleet_contracts.workloads import DriverName
 from fleet_hub.controller import governing, moving, stopping
 from fleet_hub.controller.admitting import run_cycle
 from fleet_hub.controller.audit_entry import Action, Actor, ActorRole
@@ -150,20 +152,9 @@ def test_the_next_start_begins_at_the_usual_place() -> None:
 
 def a_promised_line(**settings: bool) -> tuple[Fleet, Workload, Workload]:
     """Return a full machine, and alice's and bob's servers that were promised a time."""
-    limited = tuple(
-        item.model_copy(update={"limit_seconds": 3600.0})
-        for item in a_catalog().classes
-    )
     # What a machine pretends to run may be anybody's.
-    runtime = Runtime(
-        name="pretended", accelerators=(Accelerator.CPU,), ref="pretended"
-    )
-    (profile,) = a_catalog().profiles
-    profile = profile.model_copy(update={"runtimes": ("pretended",)})
-    fleet = Fleet(
-        catalog=a_catalog(classes=limited, runtimes=(runtime,), profiles=(profile,)),
-        settings=Settings(**settings),
-    )
+    catalog = through(DriverName.SIMULATION, ending())
+    fleet = Fleet(catalog=catalog, settings=Settings(**settings))
     fleet.machine(capabilities=some_capabilities(driver=DriverName.SIMULATION))
     for widen in (governing.set_audience, governing.set_lending):
         widen(fleet.core, ROOT, "box", Relation.GUEST)

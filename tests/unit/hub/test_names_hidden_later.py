@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from controller_catalogs import through
+from fake_agent import some_capabilities
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog, an_ask, some_capabilities
+from fleet_controller import Fleet, an_ask
 
-from fleet_contracts.catalog import Relation, Runtime
-from fleet_contracts.workloads import Accelerator, DriverName
+from fleet_contracts.catalog import Relation
+from fleet_contracts.workloads import DriverName
 from fleet_hub.admission import Update
 from fleet_hub.controller import governing
 from fleet_hub.controller.attendance import Attendance
@@ -23,12 +25,7 @@ ROOT = Actor(name="root", role=ActorRole.ADMIN)
 
 def a_wait_behind_alice() -> tuple[Fleet, Workload]:
     """Return a full machine, and bob's server that was told who holds it."""
-    runtime = Runtime(
-        name="pretended", accelerators=(Accelerator.CPU,), ref="pretended"
-    )
-    (profile,) = a_catalog().profiles
-    profile = profile.model_copy(update={"runtimes": ("pretended",)})
-    fleet = Fleet(catalog=a_catalog(runtimes=(runtime,), profiles=(profile,)))
+    fleet = Fleet(catalog=through(DriverName.SIMULATION))
     fleet.machine(capabilities=some_capabilities(driver=DriverName.SIMULATION))
     for widen in (governing.set_audience, governing.set_lending):
         widen(fleet.core, ROOT, "box", Relation.GUEST)

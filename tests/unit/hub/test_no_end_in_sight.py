@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from scheduling_builders import (
     ALICE,
     BOB,
+    BOTH_DRIVERS,
     NOON,
     OPEN,
     a_catalog,
@@ -25,7 +26,6 @@ from fleet_contracts.catalog import Catalog
 from fleet_contracts.changes import ChangeKind, change_sentence
 from fleet_contracts.reasons import Reason
 from fleet_contracts.sentences import sentence
-from fleet_contracts.workloads import DriverName
 from fleet_hub.scheduling.explain import what_if
 from fleet_hub.scheduling.inspection import inspect_request, inspect_waiting
 from fleet_hub.scheduling.plan import planner_of
@@ -34,7 +34,6 @@ from fleet_hub.scheduling.snapshot import MachineState
 
 
 HOUR = 3600.0
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 
 
 def the_catalog(*names: str) -> Catalog:
@@ -53,7 +52,11 @@ def a_held_box(model: str, *, ends_by: float | None) -> MachineState:
     device = a_gpu(f"GPU-{model}", name=model)
     held = an_allocation(f"holds-{model}", devices=(device.uuid,), ends_by=ends_by)
     return a_gpu_box(
-        f"{model}-box", devices=(device,), sharing=OPEN, drivers=BOTH, held=(held,)
+        f"{model}-box",
+        devices=(device,),
+        sharing=OPEN,
+        drivers=BOTH_DRIVERS,
+        held=(held,),
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from controller_catalogs import a_catalog as a_controllers_catalog
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog as a_controllers_catalog, allocation_of
+from fleet_controller import Fleet, allocation_of
 from scheduling_builders import (
     ALICE,
     BOB,
+    BOTH_DRIVERS,
     NOON,
     OPEN,
     a_catalog,
@@ -26,7 +28,6 @@ from fleet_contracts.catalog import Profile
 from fleet_contracts.changes import ChangeKind
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.reasons import Reason
-from fleet_contracts.workloads import DriverName
 from fleet_hub.controller import moving, stopping
 from fleet_hub.controller.audit_entry import Actor, ActorRole
 from fleet_hub.controller.moving import Place
@@ -39,7 +40,6 @@ from fleet_hub.scheduling.telling import waits
 
 
 HOUR = 3600.0
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 PRIORITIES = {"low": 0, "medium": 5, "high": 10}
 CATALOG = a_catalog(
     classes=(
@@ -59,7 +59,7 @@ def a_box(kind: str, holder: str | None) -> MachineState:
     held = ()
     if holder is not None:
         held = (an_allocation(holder, devices=(f"GPU-{name}-0",), ends_by=NOON + HOUR),)
-    box = a_gpu_box(name, sharing=OPEN, drivers=BOTH, held=held)
+    box = a_gpu_box(name, sharing=OPEN, drivers=BOTH_DRIVERS, held=held)
     return replace(box, labels={"kind": kind})
 
 

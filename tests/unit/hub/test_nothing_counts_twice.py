@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fleet_controller import Fleet, allocation_of, some_capabilities
+from fake_agent import some_capabilities
+from fleet_controller import Fleet, allocation_of
 from scheduling_builders import (
     BOB,
+    BOTH_DRIVERS,
     NOON,
     OPEN,
     a_catalog,
@@ -30,11 +32,9 @@ from fleet_contracts.catalog import Quota
 from fleet_contracts.placement_facts import placement_facts
 from fleet_contracts.protocol import AgentEvent, Inventory
 from fleet_contracts.reasons import Reason
-from fleet_contracts.workloads import DriverName
 from fleet_hub.scheduling.plan import plan, planner_of
 
 
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 PAIR = a_catalog(classes=(a_gpu_class("gpu"), a_gpu_class("pair", devices=2)))
 
 
@@ -99,7 +99,7 @@ def test_a_pair_is_two_devices_and_never_one_of_them_twice() -> None:
 
 def test_two_users_of_one_gpu_are_told_of_one_device_and_decided_once() -> None:
     """The second waits; looking again changes nothing and finds nothing missed."""
-    box = a_gpu_box(gpus=1, sharing=OPEN, drivers=BOTH)
+    box = a_gpu_box(gpus=1, sharing=OPEN, drivers=BOTH_DRIVERS)
     planner = planner_of(a_snapshot(catalog=PAIR, machines=(box,)))
     planner.ask(a_waiting("one", class_name="gpu"))
     planner.ask(a_waiting("two", class_name="gpu", principal=BOB))
@@ -178,7 +178,7 @@ def test_an_end_that_is_told_twice_frees_once() -> None:
 
 def test_a_machine_that_is_described_again_has_what_it_had() -> None:
     """Its holders are counted anew from the same facts, as often as these are told."""
-    box = a_gpu_box(gpus=2, sharing=OPEN, drivers=BOTH)
+    box = a_gpu_box(gpus=2, sharing=OPEN, drivers=BOTH_DRIVERS)
     planner = planner_of(a_snapshot(catalog=PAIR, machines=(box,)))
     planner.ask(a_waiting("one", class_name="gpu"))
     (placed,) = planner.decide(NOON).placements

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from controller_catalogs import offering
+from fake_agent import FakeAgent
 from fleet_builders import NOON
-from fleet_controller import GIB, FakeAgent, Fleet, a_catalog, allocation_of, kinds
+from fleet_controller import Fleet, allocation_of, kinds
+from scheduling_builders import GIB, a_class, a_metal_class
 
 from fleet_contracts.allocations import ENDED, State
 from fleet_contracts.capabilities import (
@@ -19,11 +22,10 @@ from fleet_contracts.capabilities import (
     Observed,
     WorkerCapabilities,
 )
-from fleet_contracts.catalog import Catalog, Profile, ResourceClass, Runtime
 from fleet_contracts.protocol import AgentEvent, Heartbeat, Report
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineKind
-from fleet_contracts.workloads import Accelerator, DriverName
+from fleet_contracts.workloads import DriverName
 from fleet_hub.controller import stopping
 from fleet_hub.controller.records import Workload
 from fleet_hub.controller.ticking import tick
@@ -31,35 +33,7 @@ from fleet_hub.controller.ticking import tick
 
 TEN_MINUTES = 600
 OBSERVED = Observed(source="test", observed_at=NOON)
-
-
-def the_catalog() -> Catalog:
-    """Return a profile with a CPU class and one for the Mac's GPU."""
-    metal = {"accelerator": Accelerator.MPS, "devices": 1}
-    return a_catalog(
-        classes=tuple(
-            ResourceClass.model_validate(
-                {"name": name, "title": name, "cpu_milli": 1000, "memory_bytes": GIB}
-                | more
-            )
-            for name, more in (("cpu", {}), ("metal", metal))
-        ),
-        runtimes=(
-            Runtime(
-                name="python",
-                accelerators=(Accelerator.CPU, Accelerator.MPS),
-                driver_refs={DriverName.NATIVE: "secret-ref"},
-            ),
-        ),
-        profiles=(
-            Profile(
-                name="jupyter",
-                title="JupyterLab",
-                classes=("cpu", "metal"),
-                runtimes=("python",),
-            ),
-        ),
-    )
+CATALOG = offering(a_class(), a_metal_class())
 
 
 def a_macs_picture() -> dict[str, Any]:
@@ -99,7 +73,7 @@ class Mac:
     @classmethod
     def of(cls, held: str, asked: str) -> Mac:
         """Return it with a *held* class that runs and an *asked* one that waits."""
-        fleet = Fleet(catalog=the_catalog())
+        fleet = Fleet(catalog=CATALOG)
         agent = fleet.machine("mac", capabilities=a_macs_picture())
         holder = fleet.ask(1, class_name=held)
         agent.serve(allocation_of(holder))

@@ -9,6 +9,7 @@ import pytest
 from scheduling_builders import (
     ALICE,
     BOB,
+    BOTH_DRIVERS,
     GIB,
     NOON,
     OPEN,
@@ -32,9 +33,6 @@ from fleet_hub.scheduling.choice import read_choice
 from fleet_hub.scheduling.decisions import Placement
 from fleet_hub.scheduling.plan import plan
 from fleet_hub.scheduling.snapshot import MachineState, Pin, Snapshot
-
-
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 
 
 def placed(snapshot: Snapshot) -> dict[str, Placement]:
@@ -83,7 +81,7 @@ def test_a_gpu_request_never_becomes_a_cpu_request() -> None:
 
 def test_two_users_of_one_gpu_each_get_different_devices() -> None:
     """Count one twice on two GPUs: each has its own, by UUID."""
-    box = a_gpu_box(gpus=2, sharing=OPEN, drivers=BOTH)
+    box = a_gpu_box(gpus=2, sharing=OPEN, drivers=BOTH_DRIVERS)
     found = placed(
         a_snapshot(
             machines=(box,),
@@ -212,8 +210,10 @@ def pinned(*machines: MachineState, class_name: str = "cpu") -> Snapshot:
 
 def test_a_restart_goes_back_to_the_machine_and_driver_of_its_files() -> None:
     """However well another would fit, and though the home has another driver too."""
-    home = a_machine("home", drivers=BOTH, held=(an_allocation(cpu_milli=4000),))
-    found = placed(pinned(a_machine("a-idle", drivers=BOTH), home))["asked"]
+    home = a_machine(
+        "home", drivers=BOTH_DRIVERS, held=(an_allocation(cpu_milli=4000),)
+    )
+    found = placed(pinned(a_machine("a-idle", drivers=BOTH_DRIVERS), home))["asked"]
     assert (found.machine, found.driver) == ("home", DriverName.NATIVE)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ipaddress import ip_network
 
 import pytest
-from fleet_controller import FakeAgent, Fleet, ScriptedNetwork
+from fake_agent import FakeAgent
+from fleet_controller import Fleet, ScriptedNetwork
 
 from fleet_contracts.allocations import State
 from fleet_contracts.protocol import AddressOffer, AgentEvent, Welcome

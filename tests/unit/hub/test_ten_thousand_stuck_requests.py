@@ -12,6 +12,7 @@ import pytest
 from scheduling_builders import (
     ALICE,
     BOB,
+    BOTH_DRIVERS,
     NOON,
     OPEN,
     a_catalog,
@@ -28,7 +29,6 @@ from scheduling_builders import (
 )
 
 from fleet_contracts.reasons import Reason
-from fleet_contracts.workloads import DriverName
 from fleet_hub.scheduling.explain import what_if
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
@@ -39,7 +39,6 @@ from fleet_hub.scheduling.telling import waits
 MANY = 10_000
 A_SECOND = 1.0
 """How long the one that has room may take, all ten thousand notwithstanding."""
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 CLASSES = (
     a_class("cpu", labels={"kind": "plain"}),
     a_class("large", cpu_milli=8000, labels={"kind": "plain"}),
@@ -54,7 +53,7 @@ CATALOG = a_catalog(
 
 def a_cpu_box(**fields: object) -> MachineState:
     """Return everybody's machine for CPU work, idle unless told otherwise."""
-    box = a_machine("cpu-box", **({"sharing": OPEN, "drivers": BOTH} | fields))
+    box = a_machine("cpu-box", **({"sharing": OPEN, "drivers": BOTH_DRIVERS} | fields))
     return replace(box, labels={"kind": "plain"})
 
 
@@ -62,7 +61,7 @@ def everything() -> dict[str, MachineState]:
     """Return an idle machine for each kind of work."""
     return {
         "cpu": a_cpu_box(),
-        "gpu": a_gpu_box(sharing=OPEN, drivers=BOTH),
+        "gpu": a_gpu_box(sharing=OPEN, drivers=BOTH_DRIVERS),
         "metal": a_mac(),
     }
 

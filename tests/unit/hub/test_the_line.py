@@ -5,6 +5,7 @@ from __future__ import annotations
 from scheduling_builders import (
     ALICE,
     BOB,
+    BOTH_DRIVERS,
     NOON,
     OPEN,
     a_catalog,
@@ -20,7 +21,7 @@ from scheduling_builders import (
 
 from fleet_contracts.catalog import Quota, Shares
 from fleet_contracts.reasons import Reason
-from fleet_contracts.workloads import DriverName, Principal
+from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.decisions import Wait
 from fleet_hub.scheduling.plan import plan, planner_of
 from fleet_hub.scheduling.planner import Planner
@@ -29,7 +30,6 @@ from fleet_hub.scheduling.telling import acknowledge, waits
 
 
 HOUR = 3600.0
-BOTH = {DriverName.NATIVE: True, DriverName.SIMULATION: True}
 HOURLY = a_catalog(
     classes=(
         a_class("one", limit_seconds=HOUR),
@@ -46,7 +46,7 @@ HOURLY = a_catalog(
 
 def a_gpu_line(gpus: int = 1, **fields: object) -> Snapshot:
     """Return a fleet of one GPU box that serves everybody, and its line."""
-    box = a_gpu_box(gpus=gpus, sharing=OPEN, drivers=BOTH)
+    box = a_gpu_box(gpus=gpus, sharing=OPEN, drivers=BOTH_DRIVERS)
     return a_snapshot(**({"catalog": HOURLY, "machines": (box,)} | fields))
 
 
@@ -284,8 +284,8 @@ def test_two_thousand_stuck_gpu_requests_do_not_delay_one_for_a_cpu() -> None:
     """Who waits for other machines stands in nobody's way, also not in the count."""
     endless = an_allocation(devices=("GPU-gpu-box-0",), ends_by=None)
     machines = (
-        a_gpu_box(held=(endless,), sharing=OPEN, drivers=BOTH),
-        a_machine("cpu-box", sharing=OPEN, drivers=BOTH),
+        a_gpu_box(held=(endless,), sharing=OPEN, drivers=BOTH_DRIVERS),
+        a_machine("cpu-box", sharing=OPEN, drivers=BOTH_DRIVERS),
     )
     stuck = tuple(
         a_waiting(f"gpu-{number:04}", class_name="gpu") for number in range(2000)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fleet_controller import GIB, Fleet, a_catalog
+from controller_catalogs import ending
+from fleet_controller import Fleet
 from hypothesis import Phase, given, settings, strategies as st
 
-from fleet_contracts.catalog import Catalog, ResourceClass
 from fleet_contracts.protocol import AgentEvent
 from fleet_hub.controller import exporting, moving
 from fleet_hub.controller.admitting import run_cycle
@@ -18,22 +18,6 @@ from fleet_hub.explaining.document import Question
 
 
 ROOT = Actor(name="root", role=ActorRole.ADMIN)
-
-
-def limited() -> Catalog:
-    """Return a catalog whose classes end."""
-    return a_catalog(
-        classes=tuple(
-            ResourceClass(
-                name=name,
-                title=name,
-                cpu_milli=cores * 1000,
-                memory_bytes=GIB,
-                limit_seconds=3600,
-            )
-            for name, cores in (("small", 1), ("whole", 4))
-        )
-    )
 
 
 def told_everywhere(fleet: Fleet, record: Workload) -> None:
@@ -63,7 +47,7 @@ def test_a_wait_is_the_same_on_every_way_even_before_it_was_written(
     moves: list[tuple[Place, int]], ends: bool, seconds: int
 ) -> None:
     """In the same moment, though those who wait are told in turns."""
-    fleet = Fleet(catalog=limited())
+    fleet = Fleet(catalog=ending())
     agent = fleet.machine()
     holder = fleet.ask(1, class_name="whole")
     line = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
+from controller_catalogs import a_catalog
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog, allocation_of
+from fleet_controller import Fleet, allocation_of
 from told_everywhere import answer_to, in_a_terminal, timeline_to, what_if
 
 from fleet_contracts.protocol import AgentEvent

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fleet_controller import FakeAgent, Fleet, a_catalog
+from controller_catalogs import a_catalog
+from fake_agent import FakeAgent
+from fleet_controller import Fleet
 from scheduling_builders import (
     a_catalog as a_device_catalog,
     a_gpu,

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fleet_controller import Fleet, a_catalog as a_fleets_catalog
+from controller_catalogs import a_catalog as a_fleets_catalog
+from fleet_controller import Fleet
 from scheduling_builders import (
     BOB,
     BOTH_DRIVERS,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fake_agent import some_capabilities
 from fleet_builders import NOON
-from fleet_controller import Fleet, allocation_of, some_capabilities
+from fleet_controller import Fleet, allocation_of
 from scheduling_builders import a_catalog
 
 from fleet_contracts.allocations import State

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from controller_catalogs import a_catalog
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog, a_ready_server, allocation_of, an_ask
+from fleet_controller import Fleet, a_ready_server, allocation_of, an_ask
 
 from fleet_contracts.allocations import State
 from fleet_contracts.protocol import AgentEvent

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet_controller import Fleet, a_catalog, a_ready_server, allocation_of, an_ask
+from controller_catalogs import a_catalog
+from fleet_controller import Fleet, a_ready_server, allocation_of, an_ask
 from scheduling_builders import a_catalog as a_gpu_catalog, a_gpu, some_facts
 
 from fleet_contracts.allocations import State

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fleet_controller import FakeAgent, Fleet, allocation_of, an_ask
+from fake_agent import FakeAgent
+from fleet_controller import Fleet, allocation_of, an_ask
 from fleet_pictures import GIB
 from scenario_fleets import a_box, another, the_catalog
 from scheduling_builders import a_class, a_gpu_class
