@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller_catalogs import a_catalog
-from fake_agent import FakeAgent
+from fake_agent import FakeAgent, some_capabilities  # noqa: F401 - asked for here
 from fleet_builders import CountingIds, ManualClock, a_principal
 
 from fleet_contracts.catalog import Catalog

@@ -6,14 +6,10 @@ It is always the freest one, so that without this each next start would go there
 from __future__ import annotations
 
 import pytest
+from controller_catalogs import a_catalog
+from fake_agent import FakeAgent, some_capabilities
 from fleet_builders import a_principal
-from fleet_controller import (
-    FakeAgent,
-    Fleet,
-    a_catalog,
-    allocation_of,
-    some_capabilities,
-)
+from fleet_controller import Fleet, allocation_of
 
 from fleet_contracts.allocations import State
 from fleet_contracts.catalog import Catalog, Relation, Runtime, TrustPolicy

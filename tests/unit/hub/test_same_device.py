@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fleet_controller import Fleet, allocation_of, some_capabilities
+from fake_agent import some_capabilities
+from fleet_controller import Fleet, allocation_of
 from scheduling_builders import a_catalog, a_gpu, some_facts
 
 from fleet_contracts.allocations import State
