@@ -54,7 +54,7 @@ def _is_of(core: Core, held: Held, user: str) -> bool:
 
     Somebody else may have had the name before: then their accounts are not shown.
     """
-    ids = {record.principal.user_id for record in core.model.with_name(user)}
+    ids = core.model.ids_of_name(user)
     return held.user == user and (not ids or held.user_id in ids)
 
 

@@ -238,21 +238,20 @@ def _follow_rename(core: Core, tx: Transaction, principal: Principal) -> None:
 
     Pages are guarded by name, since that is all the Hub tells about a visitor.
     """
-    known = core.model.with_id_or_name(principal.user_id, principal.name)
-    for record in known:
+    for record in core.model.not_called(principal):
         same_user = record.principal.user_id == principal.user_id
         if same_user and record.retired:
             # Of a user who is gone, perhaps: the Hub gives ids out again.
             continue
-        if same_user and record.principal != principal:
+        if same_user:
             tx.put(replace(record, principal=principal))
             if record.principal.name != principal.name:
                 before = (principal.user_id, record.principal.name)
                 tx.change.renamed[before] = principal.name
-        elif not same_user and record.principal.name == principal.name:
+        else:
             nobody = record.principal.model_copy(update={"name": ""})
             tx.put(replace(record, principal=nobody))
-    for machine in core.model.owned_by(principal.user_id, principal.name):
+    for machine in core.model.not_owned_as(principal):
         _follow_owner(tx, machine, principal)
 
 
@@ -266,12 +265,10 @@ def _follow_owner(
     known = machine.owner_id
     if known is None:
         owner = replace(machine, owner_id=principal.user_id)
-    elif known == principal.user_id and machine.owner != principal.name:
+    elif known == principal.user_id:
         owner = replace(machine, owner=principal.name)
-    elif known != principal.user_id and machine.owner == principal.name:
-        owner = replace(machine, owner="")
     else:
-        return
+        owner = replace(machine, owner="")
     tx.change.machines[machine.name] = owner
 
 

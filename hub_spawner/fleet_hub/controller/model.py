@@ -11,8 +11,9 @@ from fleet_contracts.capabilities import Usage
 from fleet_contracts.placement_facts import PlacementFacts
 from fleet_contracts.protocol import InventoryItem
 from fleet_contracts.timeline import Progress
-from fleet_contracts.workloads import ServerKey
+from fleet_contracts.workloads import Principal, ServerKey
 from fleet_hub.controller.device_index import DeviceIndex
+from fleet_hub.controller.people import People
 from fleet_hub.controller.ports import Change, Contents
 from fleet_hub.controller.records import (
     EnrolmentCode,
@@ -130,9 +131,9 @@ class Model:
         self._resting: dict[tuple[str, str], datetime] = {}
         self._waiting: set[str] = set()
         self._holding: dict[str, set[str]] = {}
-        self._of_person: dict[int | str, set[str]] = {}
+        self._of_person: People[Principal] = People()
         self._machine_of: dict[str, str] = {}
-        self._owned: dict[str | int | None, set[str]] = {}
+        self._owned: People[tuple[str, int | None]] = People()
         self._keys: dict[ServerKey, str] = {}
         self._tokens: dict[str, str] = {}
         self._line = 0
@@ -175,10 +176,10 @@ class Model:
         earlier = self.machines.get(machine.name)
         if earlier is not None:
             self._machine_of.pop(earlier.token_hash, None)
-            for key in (earlier.owner, earlier.owner_id):
-                self._owned.get(key, set()).discard(earlier.name)
-        for key in (machine.owner, machine.owner_id):
-            self._owned.setdefault(key, set()).add(machine.name)
+            whose = (earlier.owner, earlier.owner_id)
+            self._owned.remove(whose, whose, earlier.name)
+        whose = (machine.owner, machine.owner_id)
+        self._owned.add(whose, whose, machine.name)
         self.machines[machine.name] = machine
         if machine.token_hash:
             self._machine_of[machine.token_hash] = machine.name
@@ -196,8 +197,8 @@ class Model:
         self.workloads[record.id] = record
         self._keys[record.key] = record.id
         self._line = max(self._line, record.line)
-        for person in (record.principal.user_id, record.principal.name):
-            self._of_person.setdefault(person, set()).add(record.id)
+        who = record.principal
+        self._of_person.add((who.user_id, who.name), who, record.id)
         if record.token_hash is not None:
             self._tokens[record.token_hash] = record.id
         if record.state in WAITING:
@@ -217,8 +218,8 @@ class Model:
         record = self.workloads.get(name)
         if record is None:
             return
-        for person in (record.principal.user_id, record.principal.name):
-            self._of_person[person].discard(name)
+        who = record.principal
+        self._of_person.remove((who.user_id, who.name), who, name)
         if record.token_hash is not None:
             self._tokens.pop(record.token_hash, None)
         if record.assignment is not None:
@@ -272,19 +273,27 @@ class Model:
             if record.holds:
                 yield record
 
-    def with_id_or_name(self, user_id: int, name: str) -> list[Workload]:
-        """Return the workloads of a user, and of whoever else goes by that name."""
-        names = self._of_person.get(user_id, set()) | self._of_person.get(name, set())
-        return [self.workloads[item] for item in sorted(names)]
+    def not_called(self, principal: Principal) -> list[Workload]:
+        """Return the workloads that know this user, or who else has the name, otherwise.
+
+        Those that know their user as just this *principal* are not looked at.
+        """
+        persons = (principal.user_id, principal.name)
+        found = self._of_person.otherwise(persons, principal)
+        return [self.workloads[name] for name in found]
 
     def with_name(self, name: str) -> list[Workload]:
         """Return the workloads of whoever goes by that name."""
-        return [self.workloads[it] for it in sorted(self._of_person.get(name, ()))]
+        return [self.workloads[item] for item in self._of_person.of(name)]
 
-    def owned_by(self, user_id: int, name: str) -> list[MachineRecord]:
-        """Return the machines whose owner has this id or this name, by name."""
-        names = self._owned.get(user_id, set()) | self._owned.get(name, set())
-        return [self.machines[machine] for machine in sorted(names)]
+    def ids_of_name(self, name: str) -> set[int]:
+        """Return the ids of the users who go by that name."""
+        return {known.user_id for known in self._of_person.known_of(name)}
+
+    def not_owned_as(self, principal: Principal) -> list[MachineRecord]:
+        """Return the machines that know this owner, or who else has the name, otherwise."""
+        whose = (principal.name, principal.user_id)
+        return [self.machines[name] for name in self._owned.otherwise(whose, whose)]
 
     def machine_of_token(self, token_hash: str) -> str | None:
         """Return the machine whose token has this hash."""

@@ -60,6 +60,7 @@ class _Sheaf:
     def __init__(self, planner: Planner, waiter: Waiter) -> None:
         self._planner = planner
         self._waiter = waiter
+        self._bar = planner.bar_of(waiter)
         self._rejected_by = waiter.waiting.rejected_by
         self._promised = planner.promises.machines()
         self._names: dict[Explanation | None, list[str]] = {}
@@ -102,8 +103,8 @@ class _Sheaf:
         why = machine_numbers(entry, outlook, self._rejected_by)
         if why is not None and why.reason in _OF_DISKS:
             self._add_disks(why, names)
-        elif why is not None or self._waiter.bar is not None:
-            self.add(why or self._waiter.bar, names)
+        elif why is not None or self._bar is not None:
+            self.add(why or self._bar, names)
         else:
             promised = self._promised.intersection(names)
             self.add(None, (name for name in names if name not in promised))

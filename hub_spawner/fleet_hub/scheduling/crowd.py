@@ -1,4 +1,8 @@
-"""Who waits for the same machines: so that an event reaches those whom it concerns."""
+"""Who waits for the same machines: so that an event reaches those whom it concerns.
+
+Whom something keeps from every place, a quota say, is not among them: no machine
+helps them, and they stand in nobody's way.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from fleet_hub.scheduling.waiter import Waiter
 
 
 class Crowd:
-    """Everybody who waits, by what they could use."""
+    """Everybody who waits for a machine, by what they could use."""
 
     def __init__(self, everybody: Iterable[tuple[Place, Waiter]] = ()) -> None:
         """Begin with *everybody*, who come in line order."""
@@ -80,6 +84,14 @@ class Crowd:
             # It may have moved earlier meanwhile: worked out again when next asked.
             del self._latest[interest]
         return latest <= start
+
+    def ahead_of(self, interest: Interest, place: Place) -> int:
+        """Return how many before *place* could use machines that *interest* could."""
+        return sum(
+            bisect_left(places, (place,))
+            for other, places in self._places.items()
+            if not interest.usable.isdisjoint(other.usable)
+        )
 
     def alike(self, interest: Interest) -> Sequence[tuple[Place, Waiter]]:
         """Return those with this interest, in line order, as of now."""

@@ -31,13 +31,18 @@ class Decider:
         agenda: Agenda,
         *,
         started: Callable[[Waiter, Placement, Allocation], None],
+        barred: Callable[[Waiter], None],
     ) -> None:
-        """Decide over *fleet*; *started* hears of each start."""
+        """Decide over *fleet*; *started* hears of each start.
+
+        *barred* hears of whoever is kept from every place, and of their end of that.
+        """
         self._fleet = fleet
         self._promises = promises
         self._quotas = quotas
         self._agenda = agenda
         self._started = started
+        self._barred = barred
 
     def seek(self, waiter: Waiter, now: float) -> tuple[Found | None, list[Waiter]]:
         """Return the first opening, and whose lower promises it would take.
@@ -52,7 +57,7 @@ class Decider:
 
     def take_turn(self, waiter: Waiter, changed: set[str], now: float) -> None:
         """Decide about *waiter*, after something about the *changed* machines."""
-        waiter.bar = bar_of(self._fleet, self._quotas, waiter)
+        self._look_for_a_bar(waiter)
         if waiter.bar is not None:
             lost = loss_by(self._fleet, waiter, waiter.bar)
             if lost is not None:
@@ -61,6 +66,7 @@ class Decider:
         if waiter.start <= now:
             # Its time has come: its own promise must not stand in its way.
             self.free(waiter)
+            self.recheck(waiter)
         if waiter.found is None:
             found, displaced = self.seek(waiter, now)
         else:
@@ -97,6 +103,16 @@ class Decider:
         """Look again at whoever shares a quota with *waiter*."""
         self._agenda.pending |= self._quotas.beside(waiter.waiting.principal)
 
+    def _look_for_a_bar(self, waiter: Waiter) -> None:
+        before, waiter.bar = waiter.bar, bar_of(self._fleet, self._quotas, waiter)
+        if (before is None) is (waiter.bar is None):
+            return
+        self._barred(waiter)
+        self._quotas.moved(waiter)
+        if waiter.bar is None:
+            # It has spoken for others of its kind: the next one does from here on.
+            self.recheck(waiter)
+
     def after_promise(self, waiter: Waiter) -> None:
         """Compare a promise with what was said before, and remember when it is due."""
         start, said = waiter.start, waiter.promise
@@ -123,6 +139,7 @@ class Decider:
             self.free(other)
             if other is not waiter:
                 self._agenda.pending.add(other.workload)
+                self.recheck(other)
         self._promises.make(waiter, found)
         self.recheck(waiter)
 
@@ -167,8 +184,8 @@ class Decider:
     def _withdraw(self, waiter: Waiter, cause: Explanation | None) -> None:
         """Nothing can be promised to *waiter* any more."""
         if waiter.found is not None:
+            self.free(waiter)
             self.recheck(waiter)
-        self.free(waiter)
         if waiter.promise is not None:
             waiter.broken, waiter.promise = cause or _no_room(), None
             self._agenda.let_down.add(waiter.workload)

@@ -166,7 +166,7 @@ def _ask(planner: Planner, waiter: Waiter, asker: Asker, name: str) -> Asked:
             outlook=outlook,
             asker=asker,
         )
-    why = waiter.bar
+    why = planner.bar_of(waiter)
     if why is None and fleet.start_on(interest, name, now) > now:
         # Room that is not for this request: it is promised to others.
         why = told(planner, interest, waiter, name)

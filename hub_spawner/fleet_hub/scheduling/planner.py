@@ -19,7 +19,7 @@ from fleet_contracts.catalog import Catalog
 from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_hub.scheduling.agenda import Agenda
-from fleet_hub.scheduling.bars import never_copied
+from fleet_hub.scheduling.bars import bar_of, never_copied
 from fleet_hub.scheduling.choice import Request, resolve
 from fleet_hub.scheduling.crowd import Crowd
 from fleet_hub.scheduling.deciding import Decider
@@ -63,11 +63,16 @@ class Planner:
         self.promises = Promises(self.fleet, self.line, self.waiters, moved=self._moved)
         self._agenda = Agenda()
         self._decider = Decider(
-            self.fleet, self.promises, self.quotas, self._agenda, started=self._started
+            self.fleet,
+            self.promises,
+            self.quotas,
+            self._agenda,
+            started=self._started,
+            barred=self._barred,
         )
         self._fair = FairUse(catalog, self.fleet, self.line)
         self._requests: dict[object, Request] = {}
-        self._crowd = Crowd()
+        self.crowd = Crowd()
         self._structure = -1
         self._unjudged = True
         """Whether everybody may have become hopeless."""
@@ -142,8 +147,8 @@ class Planner:
             waiter.lost = broken(cause, None)
         self.waiters[waiting.workload] = waiter
         self.line.join(waiting, request)
-        self._crowd.join(waiter, self.line.place_of(waiting.workload))
-        self.quotas.join(waiter)
+        self.crowd.join(waiter, self.line.place_of(waiting.workload))
+        self.quotas.moved(waiter)
         if waiting.source is not None:
             self._copying.setdefault(waiting.source, set()).add(waiting.workload)
         self._agenda.pending.add(waiting.workload)
@@ -185,12 +190,14 @@ class Planner:
                 and entry is not None
                 and entry.trouble is not None
             )
+            self.quotas.moved(self.waiters[name])
 
     def _await_no_more(self, machine: str) -> set[str]:
         """Return who awaited *machine*, and now does no more."""
         names = self._unrestored.pop(machine)
         for name in names & self.waiters.keys():
             self.waiters[name].is_unrestored = False
+            self.quotas.moved(self.waiters[name])
             self._agenda.pending.add(name)
             self._decider.recheck(self.waiters[name])
         return names
@@ -321,6 +328,12 @@ class Planner:
         """
         return self._decider.seek(waiter, self.now)
 
+    def bar_of(self, waiter: Waiter) -> Explanation | None:
+        """Return what keeps *waiter* from every place, with its numbers as of now."""
+        if waiter.found is not None:
+            return waiter.bar
+        return bar_of(self.fleet, self.quotas, waiter) or waiter.bar
+
     def request(
         self, waiting: Waiting, class_name: str | None
     ) -> Request | Explanation:
@@ -355,12 +368,22 @@ class Planner:
 
     def _moved(self, waiter: Waiter) -> None:
         """*waiter* starts at another time at the latest."""
-        self._crowd.moved(waiter)
+        if waiter.bar is None:
+            self.crowd.moved(waiter)
+        self.quotas.moved(waiter)
+
+    def _barred(self, waiter: Waiter) -> None:
+        """*waiter* is kept from every place now, or is not any more."""
+        change = self.crowd.leave if waiter.bar is not None else self.crowd.join
+        change(waiter, self.line.place_of(waiter.workload))
 
     def _gather(self) -> None:
         """Arrange everybody anew, after interests or places changed."""
-        self._crowd = Crowd(
-            (self.line.place_of(name), self.waiters[name]) for name in self.line
+        self.quotas.arrange()
+        self.crowd = Crowd(
+            (self.line.place_of(name), self.waiters[name])
+            for name in self.line
+            if self.waiters[name].bar is None
         )
 
     def follow_structure(self) -> None:
@@ -402,7 +425,7 @@ class Planner:
             line=self.line,
             waiters=self.waiters,
             promises=self.promises,
-            crowd=self._crowd,
+            crowd=self.crowd,
             now=now,
         )
 
@@ -418,7 +441,8 @@ class Planner:
 
     def _remove(self, waiter: Waiter, *, starts: bool = False) -> None:
         self._decider.free(waiter)
-        self._crowd.leave(waiter, self.line.place_of(waiter.workload))
+        if waiter.bar is None:
+            self.crowd.leave(waiter, self.line.place_of(waiter.workload))
         self.line.leave(waiter.waiting, waiter.request, starts=starts)
         self.quotas.leave(waiter)
         if waiter.waiting.source is not None:

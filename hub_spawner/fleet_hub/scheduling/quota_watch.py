@@ -9,7 +9,9 @@ from fleet_contracts.reasons import Explanation, Holder, Reason
 from fleet_contracts.workloads import Principal
 from fleet_hub.scheduling.holders import MOST, told
 from fleet_hub.scheduling.line import Line
+from fleet_hub.scheduling.quota_kinds import Kinds, Subject
 from fleet_hub.scheduling.quotas import (
+    Limit,
     Totals,
     amount_in,
     asked_amounts,
@@ -18,10 +20,6 @@ from fleet_hub.scheduling.quotas import (
 )
 from fleet_hub.scheduling.snapshot import Allocation
 from fleet_hub.scheduling.waiter import Waiter
-
-
-_Subject = tuple[bool, str]
-"""A user (True) or a group (False)."""
 
 
 class QuotaWatch:
@@ -38,21 +36,24 @@ class QuotaWatch:
         """Begin with nothing held and nobody waiting."""
         self._catalog = catalog
         self._names_visible = names_visible
-        self._holders: dict[_Subject, dict[str, Allocation]] = {}
+        self._holders: dict[Subject, dict[str, Allocation]] = {}
         self._line = line
         self._waiters = waiters
         self._held = Totals()
-        self._bound: dict[_Subject, set[str]] = {}
+        self._kinds = Kinds(line)
 
-    def join(self, waiter: Waiter) -> None:
-        """Somebody waits."""
-        for subject in self._subjects(waiter.waiting.principal):
-            self._bound.setdefault(subject, set()).add(waiter.workload)
+    def moved(self, waiter: Waiter) -> None:
+        """Somebody who waits is barred, promised a place, or neither any more."""
+        if self._catalog.quotas:
+            self._kinds.note(waiter)
 
     def leave(self, waiter: Waiter) -> None:
         """Somebody waits no more."""
-        for subject in self._subjects(waiter.waiting.principal):
-            self._bound[subject].discard(waiter.workload)
+        self._kinds.forget(waiter.workload)
+
+    def arrange(self) -> None:
+        """Follow that places in the line changed."""
+        self._kinds.arrange()
 
     def count(self, gone: Iterable[Allocation], come: Iterable[Allocation]) -> set[str]:
         """Follow what is held; return which workloads that may concern."""
@@ -71,14 +72,11 @@ class QuotaWatch:
         }
 
     def beside(self, principal: Principal) -> set[str]:
-        """Return who is kept from a place, or promised one, under the same quotas."""
-        if not self._catalog.quotas:
-            return set()
-        return {
-            waiter.workload
-            for waiter in self._bound_with(principal)
-            if waiter.bar is not None or waiter.found is not None
-        }
+        """Return who is to be looked at after use under the same quotas changed.
+
+        One of each kind that is kept from a place, and one that is promised one.
+        """
+        return self._kinds.speakers(self._subjects(principal))
 
     def exceeded_by(self, waiter: Waiter) -> Explanation | None:
         """Return the quota that keeps *waiter* from being placed or promised a place.
@@ -88,30 +86,23 @@ class QuotaWatch:
         """
         if not self._catalog.quotas:
             return None
-        promised, ahead = Totals(), []
-        behind = self._line.place_of(waiter.workload).behind_priority
-        for other in self._bound_with(waiter.waiting.principal):
-            is_promised = other.found is not None or other.is_unrestored
-            if other is waiter or not is_promised:
-                continue
-            if self._line.place_of(other.workload).behind_priority <= behind:
-                principal = other.waiting.principal
-                amounts = asked_amounts(other.request.chosen)
-                promised.add(principal.name, principal.groups, amounts)
-                ahead.append(other)
-        principal = waiter.waiting.principal
-        found = quota_in_use(
-            self._catalog, principal, waiter.request.chosen, self._held, promised
-        )
-        return None if found is None else self._with_holders(found, principal, ahead)
+        name, principal = waiter.workload, waiter.waiting.principal
+        behind = self._line.place_of(name).behind_priority
 
-    def _with_holders(
-        self, found: Explanation, viewer: Principal, ahead: Iterable[Waiter]
-    ) -> Explanation:
+        def used_of(limit: Limit) -> int:
+            return self._held.of(limit) + self._kinds.promised(
+                limit, beside=name, behind_priority=behind
+            )
+
+        found = quota_in_use(self._catalog, principal, waiter.request.chosen, used_of)
+        return None if found is None else self._with_holders(found, waiter)
+
+    def _with_holders(self, found: Explanation, waiter: Waiter) -> Explanation:
         """Return *found* with whose work uses the quota up, and how much of it each.
 
-        Those *ahead* hold nothing yet; what they are promised is used up all the same.
+        Those ahead hold nothing yet; what they are promised is used up all the same.
         """
+        viewer = waiter.waiting.principal
         subject = found.reason is Reason.USER_LIMIT, found.subject or ""
         holders = told(
             self._holders.get(subject, {}).values(),
@@ -119,19 +110,24 @@ class QuotaWatch:
             viewer=viewer,
             names_visible=self._names_visible,
         )
+        ahead = self._kinds.promised_before(
+            subject,
+            beside=waiter.workload,
+            behind_priority=self._line.place_of(waiter.workload).behind_priority,
+        )
         promised = tuple(
             Holder(
-                workload=other.workload,
+                workload=name,
                 owner=owner if self._names_visible or owner == viewer.name else None,
                 own=owner == viewer.name,
                 promised=True,
                 amount=amount_in(asked_amounts(other.request.chosen), found.unit or ""),
             )
-            for other in ahead
+            for name in ahead[: MOST - len(holders)]
+            for other in (self._waiters[name],)
             for owner in (other.waiting.principal.name,)
-            if subject in self._subjects(other.waiting.principal)
         )
-        return found.model_copy(update={"holders": (holders + promised)[:MOST]})
+        return found.model_copy(update={"holders": holders + promised})
 
     def _note(self, item: Allocation, *, is_held: bool) -> None:
         owner = Principal(user_id=0, name=item.owner, groups=item.groups)
@@ -142,13 +138,7 @@ class QuotaWatch:
             else:
                 holders.pop(item.workload, None)
 
-    def _bound_with(self, principal: Principal) -> list[Waiter]:
-        names: set[str] = set()
-        for subject in self._subjects(principal):
-            names |= self._bound.get(subject, set())
-        return [self._waiters[name] for name in sorted(names)]
-
-    def _subjects(self, principal: Principal) -> list[_Subject]:
+    def _subjects(self, principal: Principal) -> list[Subject]:
         """Return whose quotas bind *principal*; nobody's where there are none."""
         if not self._catalog.quotas:
             return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -102,13 +102,12 @@ def quota_in_use(
     catalog: Catalog,
     principal: Principal,
     chosen: ResourceClass,
-    held: Totals,
-    promised: Totals,
+    used_of: Callable[[Limit], int],
 ) -> Explanation | None:
-    """Return the quota that *chosen* would exceed beside what is held and *promised*."""
+    """Return the quota that *chosen* would exceed beside what is used of it already."""
     wanted = asked_amounts(chosen)
     for limit in _limits(catalog.quotas, principal):
-        used = held.of(limit) + promised.of(limit)
+        used = used_of(limit)
         if used + wanted[limit.resource] > limit.amount:
             reason = Reason.USER_LIMIT if limit.of_user else Reason.QUOTA_IN_USE
             return _explain(reason, limit, wanted[limit.resource], used=used)

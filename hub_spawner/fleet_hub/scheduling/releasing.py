@@ -17,7 +17,7 @@ def held_up_by(
     place they are whose work uses that up, and else who holds what the machine is short
     of.
     """
-    barred = waiter.bar
+    barred = planner.bar_of(waiter)
     if barred is None and machine not in planner.fleet.entries:
         return None
     why = barred or told(planner, waiter.interest, waiter, machine)

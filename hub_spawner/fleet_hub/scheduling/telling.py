@@ -26,14 +26,10 @@ def waits(
 
     Without *examples* the nearest machines are counted and not asked one by one.
     """
-    wanted = None if workloads is None else set(workloads)
-    left = len(planner.waiters) if wanted is None else len(wanted)
     known: dict[Interest, Survey] = {}
+    wanted = None if workloads is None else set(workloads)
     for waiter, position in positions(planner, wanted):
         yield wait_of(planner, waiter, position, examples=examples, known=known)
-        left -= 1
-        if not left:
-            return
 
 
 def wait_of(
@@ -94,8 +90,9 @@ def _headline(
     planner: Planner, interest: Interest, waiter: Waiter, counted: Survey
 ) -> Explanation:
     """Return what bars every place, or the nearest miss: where it is promised a place, if equal."""
-    if waiter.bar is not None:
-        return waiter.bar
+    bar = planner.bar_of(waiter)
+    if bar is not None:
+        return bar
     if not counted.names:
         return Explanation(reason=Reason.NO_MACHINES)
     reason = max(counted.names, key=nearness)

@@ -163,8 +163,9 @@ def test_a_machine_that_somebody_else_enrols_is_not_its_first_owners_any_more() 
     fleet.ask(2, principal=a_principal("alicia", 1))
     machine = fleet.core.model.machines["box"]
     assert machine.owner == "bob"
-    assert fleet.core.model.owned_by(1, "alicia") == []
-    assert [one.name for one in fleet.core.model.owned_by(2, "bob")] == ["box"]
+    known = fleet.core.model
+    assert known.not_owned_as(a_principal("alicia", 1)) == []
+    assert [one.name for one in known.not_owned_as(a_principal("bob", 2))] == ["box"]
 
 
 def test_a_name_that_is_given_again_brings_no_machine_with_it() -> None:
