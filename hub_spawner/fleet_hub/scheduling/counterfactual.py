@@ -72,7 +72,7 @@ def changes_for(
     hopeless = all(FACTS[reason].kind in HOPELESS for reason in counts)
     search = _Search(planner, waiter, must_be_free=not hopeless)
     found: list[tuple[float, Change]] = []
-    if waiter.bar is None:
+    if planner.bar_of(waiter) is None:
         # Who waits for a quota, or for files, is helped by no other machine.
         for kind, reasons in _NAMED_BY.items():
             if reasons & counts.keys():
