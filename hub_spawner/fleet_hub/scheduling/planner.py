@@ -121,6 +121,9 @@ class Planner:
             entry.release(workload)
             self._count([allocation], [])
             self._agenda.changed.add(machine)
+            if entry.outside:
+                # A device that others use beside us comes back to nobody.
+                self._agenda.doubt(machine)
 
     def ask(self, waiting: Waiting, *, again: Cause = Cause.RETURNED_TO_LINE) -> None:
         """A workload joined the line, or something about its request changed.

@@ -146,6 +146,23 @@ def test_a_promise_that_loses_its_gpu_to_others_says_so() -> None:
     assert wait.no_later_than is None
 
 
+def test_a_promise_that_ends_with_a_holder_whom_others_used_the_gpu_beside_says_so() -> (
+    None
+):
+    """The device comes back to nobody, and the next chance is later, elsewhere."""
+    box, later = used(a_busy_box(), 0), a_busy_box("later", ends_by=NOON + 7200)
+    planner = a_planner(box, later, waiting=(a_gpu_request("w"),))
+    planner.decide(NOON)
+    assert told(planner)["w"].no_later_than == NOON + 3630
+    planner.release("box", "held-box")
+    planner.decide(NOON + 1)
+    wait = told(planner)["w"]
+    assert wait.broken == Explanation(
+        reason=Reason.PROMISE_BROKEN, subject="foreign_process", machine="box"
+    )
+    assert wait.no_later_than == NOON + 7230
+
+
 def test_what_the_fleet_itself_holds_is_no_foreign_use() -> None:
     """The word about a device may be older than what was placed on it since."""
     box = used(a_busy_box(gpus=2), 0)
