@@ -13,6 +13,7 @@ import os
 import signal
 import sqlite3
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,8 +144,8 @@ def _arm(fuse: int) -> None:
     sqlite3.connect = traced  # type: ignore[assignment]
 
 
-def main(root: Path) -> None:
-    """Kill one child after the other, each a little later."""
+def kill_each(root: Path, work: Callable[[Path], None] = burst) -> None:
+    """Kill one child after the other in the middle of *work*, each a little later."""
     fuse = 0
     while True:
         fuse += 1
@@ -153,7 +154,7 @@ def main(root: Path) -> None:
         pid = os.fork()
         if pid == 0:
             _arm(fuse)
-            burst(folder)
+            work(folder)
             os._exit(0)
         _, status = os.waitpid(pid, 0)
         if not os.WIFSIGNALED(status):
@@ -161,4 +162,4 @@ def main(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    kill_each(Path(sys.argv[1]))
