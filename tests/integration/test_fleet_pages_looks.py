@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final
 
 import pytest
 import pytest_asyncio
-from accessibility import FAINT
 from attended_start import AttendedStart
 from fleet_controller import an_ask
 from fleet_looks import (
     ARTEFACTS,
+    LOOKS,
     NARROW,
     PAGES,
     a_full_service,
     a_page,
+    faults,
     violations,
     workload_pages,
 )
 from fleet_service import Service
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Route, expect
 
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.browser, pytest.mark.timeout(300)]
@@ -37,37 +37,9 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         yield running
 
 
-LOOKS: Final[dict[str, dict[str, Any]]] = {
-    "light": {},
-    "dark": {"scheme": "dark"},
-    "forced-colours": {"forced_colors": "active"},
-    "narrow": {"viewport": NARROW},
-    "narrow-rtl": {"viewport": NARROW},
-}
-
-
-async def faults(page: Page, name: str, look: str) -> list[str]:
-    """Return what is wrong with the page as it is shown; keep a picture of it."""
-    if look.endswith("rtl"):
-        await page.evaluate("document.documentElement.dir = 'rtl'")
-    picture = ARTEFACTS / f"fleet-{name}-{look}.png"
-    await page.screenshot(path=picture, full_page=True)
-    wrong = [] if "narrow" in look else await violations(page)
-    if look in {"light", "dark"}:
-        wrong += await page.evaluate(FAINT, "body")
-        regions = await page.locator("[role=status], [aria-live]").count()
-        wrong += [f"it has {regions} live regions"] if regions > 1 else []
-    width = await page.evaluate("document.documentElement.scrollWidth")
-    limit = await page.evaluate("innerWidth")
-    if width > limit:
-        wrong.append(f"it is {width} wide of {limit}")
-    return [f"{name} {look}: {each}" for each in wrong]
-
-
 @pytest.mark.timeout(900)
 async def test_every_page_is_accessible_in_every_look(service: Service) -> None:
     """Light, dark, forced colours, narrow, and from right to left."""
-    ARTEFACTS.mkdir(exist_ok=True)
     pages = PAGES | await workload_pages(service)
     wrong = []
     for look, how in LOOKS.items():

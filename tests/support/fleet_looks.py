@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from accessibility import FAINT
 from attended_start import AttendedStart
 from fleet_builders import a_principal
 from fleet_controller import an_ask
@@ -139,3 +140,31 @@ async def violations(page: Page) -> list[str]:
         for violation in found
         for node in violation["nodes"]
     ]
+
+
+LOOKS: Final[dict[str, dict[str, Any]]] = {
+    "light": {},
+    "dark": {"scheme": "dark"},
+    "forced-colours": {"forced_colors": "active"},
+    "narrow": {"viewport": NARROW},
+    "narrow-rtl": {"viewport": NARROW},
+}
+
+
+async def faults(page: Page, name: str, look: str) -> list[str]:
+    """Return what is wrong with the page as it is shown; keep a picture of it."""
+    if look.endswith("rtl"):
+        await page.evaluate("document.documentElement.dir = 'rtl'")
+    ARTEFACTS.mkdir(exist_ok=True)
+    picture = ARTEFACTS / f"fleet-{name}-{look}.png"
+    await page.screenshot(path=picture, full_page=True)
+    wrong = [] if "narrow" in look else await violations(page)
+    if look in {"light", "dark"}:
+        wrong += await page.evaluate(FAINT, "body")
+        regions = await page.locator("[role=status], [aria-live]").count()
+        wrong += [f"it has {regions} live regions"] if regions > 1 else []
+    width = await page.evaluate("document.documentElement.scrollWidth")
+    limit = await page.evaluate("innerWidth")
+    if width > limit:
+        wrong.append(f"it is {width} wide of {limit}")
+    return [f"{name} {look}: {each}" for each in wrong]

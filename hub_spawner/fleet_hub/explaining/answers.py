@@ -107,7 +107,7 @@ def written(inquiry: Inquiry) -> Answer:
         "ways_out": inquiry.instead,
         "no_copy": None if no_copy is None else _told(no_copy, inquiry.as_of),
         "profiles": inquiry.profiles,
-        "ends": _ends(inquiry.time_limits),
+        "ends": _ends(inquiry),
     }
     if inquiry.found is not None:
         return _answer(inquiry, inquiry.found).model_copy(update=ways)
@@ -320,9 +320,11 @@ def _time_limits(view: View, asked: Asked) -> TimeLimits:
     return view.catalog.time_limits(profile, chosen)
 
 
-def _ends(limits: TimeLimits) -> Ends | None:
+def _ends(inquiry: Inquiry) -> Ends | None:
+    """Return when it ends by itself; None: it has no limit, or never runs."""
+    limits, found = inquiry.time_limits, inquiry.found
     words = ends_after(limits)
-    if not words:
+    if not words or (found is not None and not found.verdict.choosable):
         return None
     return Ends(time_limits=limits, sentence=said(TEXTS["sentence"], {"what": words}))
 

@@ -128,7 +128,7 @@ class Answer(Message):
     ahead: int | None = None
     no_later_than: AwareDatetime | None = None
     ends: Ends | None = None
-    """None: it has no limit, or nothing runs any more."""
+    """None: it has no limit, it never runs, or it has ended."""
     likely: LikelyStart | None = None
     """None: no time is promised, or too few waits went like this one so far."""
     changes: tuple[Help, ...] = ()

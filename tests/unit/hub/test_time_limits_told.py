@@ -9,6 +9,7 @@ from fleet_builders import a_principal
 from fleet_controller import Fleet, allocation_of
 from told_everywhere import answer_to, in_a_terminal, timeline_to, what_if
 
+from fleet_contracts.allocations import State
 from fleet_contracts.protocol import AgentEvent
 from fleet_contracts.telling import limit_lines
 from fleet_contracts.time_limits import SetBy, TimeLimit, TimeLimits
@@ -50,23 +51,27 @@ def test_the_same_sentence_is_told_before_a_start_while_it_waits_and_as_it_runs(
 ):
     """On the form, to a question, in REST and a terminal, and in the timeline."""
     fleet = a_limited_fleet()
+    agent = fleet.machine()
+    holder = fleet.ask(2, class_name="whole")
     (*_, offer) = offering.offers_for(fleet.core, a_principal(), None).offers
     assert offer.time_limits == WHOLE
     asked = what_if(fleet, "alice", offer.profile, offer.class_name)
     assert asked.ends is not None
     assert (asked.ends.time_limits, asked.ends.sentence) == (WHOLE, f"{TOLD}.")
     waits = fleet.ask(profile=offer.profile, class_name="whole")
-    agent = fleet.machine()
-    for state in ("waits", "runs"):
+    for state in (State.QUEUED, State.READY):
+        assert fleet.get(waits).state is state
         told = answer_to(fleet, waits)
         assert told.ends == asked.ends, state
         assert f"{TOLD}." in in_a_terminal(told), state
         timeline = timeline_to(fleet, waits)
         assert TOLD in limit_lines(timeline.limits, timeline.as_of), state
-        fleet.cycle()
-        agent.serve(allocation_of(fleet.get(waits)))
+        if state is State.QUEUED:
+            agent.report(allocation_of(holder), AgentEvent.ENDED)
+            fleet.cycle()
+            agent.serve(allocation_of(fleet.get(waits)))
     agent.report(allocation_of(fleet.get(waits)), AgentEvent.ENDED)
-    assert answer_to(fleet, waits).ends is None
+    assert answer_to(fleet, waits).ends is None, "it has ended"
     assert timeline_to(fleet, waits).limits.time_limits == TimeLimits()
 
 
@@ -82,10 +87,21 @@ def test_an_exported_state_tells_the_same() -> None:
 
 
 def test_what_has_no_limit_or_is_unknown_is_told_no_end() -> None:
-    """Neither an empty sentence nor one of another profile."""
+    """Neither an empty sentence nor one of another profile, nor of what never runs."""
     fleet = Fleet()
-    assert what_if(fleet, "alice").ends is None
+    fleet.machine()
+    free = what_if(fleet, "alice", "jupyter", "whole")
+    assert (free.starts_now, free.ends) == (True, None)
     assert what_if(a_limited_fleet(), "alice", "none").ends is None
+    limited = a_limited_fleet()
+    limited.machine()
+    (whole,) = (one for one in limited.catalogs.catalog.classes if one.name == "whole")
+    huge = whole.model_copy(update={"cpu_milli": 10**6})
+    limited.catalogs.catalog = limited.catalogs.catalog.model_copy(
+        update={"classes": (huge,)}
+    )
+    never = what_if(limited, "alice", "jupyter", "whole")
+    assert (never.may_be_asked, never.ends) == (False, None), "it never runs"
     record = fleet.ask()
     fleet.catalogs.catalog = a_catalog(profiles=())
     assert timeline_to(fleet, record).limits.time_limits == TimeLimits()
