@@ -105,7 +105,7 @@ class MachineState:
     metal_counts_to: str | None = None
     """Another machine, which is the very same Mac: its GPU is given through that one."""
     quarantined_until: float | None = None
-    """Its agent rejected launch after launch; None: it did not."""
+    """Until when it is set aside, since several starts went wrong there; None: never."""
     facts: PlacementFacts = _NOTHING_SAID
     """What it says of itself; the default is "nothing yet", which fits nothing."""
     labels: Mapping[str, str] = field(default_factory=dict)
