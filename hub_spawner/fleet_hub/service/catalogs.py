@@ -17,12 +17,11 @@ from fleet_contracts.catalog_diff import Edit, edits
 from fleet_contracts.catalog_file import CatalogError
 from fleet_contracts.catalog_yaml import Fault
 from fleet_hub.catalog_check import default_catalog, load_catalog
-from fleet_hub.service.kept_catalog import CatalogKeeper
+from fleet_hub.service.kept_catalog import CatalogKeeper, Stamp
 
 
 log = structlog.get_logger()
 
-Stamp = tuple[tuple[str, int, int, int], ...]
 _KEPT: Final = 20
 """Reloads that are remembered."""
 
@@ -95,6 +94,9 @@ class FileCatalog:
     ) -> None:
         """Read *path*; where that is broken, use what *keeper* has of it.
 
+        So it is where the file is another one than was in force: somebody may be
+        writing it just now.  It is read as any edit is, once nobody does.
+
         Raises:
             CatalogError: it cannot be read, or has faults, and was never in order.
         """
@@ -105,14 +107,19 @@ class FileCatalog:
         self._reloads: deque[Reload] = deque(maxlen=_KEPT)
         self._faults: tuple[Fault, ...] = ()
         self._faults_since: datetime | None = None
+        kept = None if keeper is None else keeper.of(path)
         try:
             self._catalog, self._loaded_at = load_catalog(path), now()
         except CatalogError as error:
-            kept = None if keeper is None else keeper.of(path)
             if kept is None:
                 raise
             self._catalog, self._loaded_at = kept.catalog, kept.loaded_at
             self._refuse(error.faults)
+            return
+        is_edited = kept is not None and kept.catalog.digest != self._catalog.digest
+        if kept is not None and is_edited and kept.stamp != self._stamp:
+            self._catalog, self._loaded_at = kept.catalog, kept.loaded_at
+            self._stamp = kept.stamp
         else:
             self._keep()
 
@@ -150,6 +157,7 @@ class FileCatalog:
             return False
         self._faults, self._faults_since = (), None
         if found.catalog.digest == self._catalog.digest:
+            self._keep()
             return False
         self._use(found.catalog)
         return True
@@ -176,7 +184,7 @@ class FileCatalog:
 
     def _keep(self) -> None:
         if self._keeper is not None:
-            self._keeper.keep(self._path, self._catalog, self._loaded_at)
+            self._keeper.keep(self._path, self._catalog, self._loaded_at, self._stamp)
 
     def _refuse(self, faults: tuple[Fault, ...]) -> None:
         self._faults, self._faults_since = faults, self._now()

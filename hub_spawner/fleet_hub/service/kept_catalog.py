@@ -1,6 +1,7 @@
 """The last catalog that could be used, for a controller that starts while it is broken.
 
-A bad edit changes nothing: not at once, and not after the next restart either.
+A bad edit changes nothing: not at once, and not after the next restart either.  Nor
+does half of a file, which a controller finds that starts while somebody writes it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from fleet_hub.places import write_private
 log = structlog.get_logger()
 
 
+Stamp = tuple[tuple[str, int, int, int], ...]
+"""What changes when a file, or a file of a folder, does."""
+
+
 class Kept(Contract):
     """A catalog that was in force, and since when."""
 
@@ -27,6 +32,8 @@ class Kept(Contract):
     """Where it came from: what stood elsewhere is no earlier version of this file."""
     loaded_at: AwareDatetime
     catalog: Catalog
+    stamp: Stamp = ()
+    """Of the files that held it; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +42,11 @@ class CatalogKeeper:
 
     file: Path
 
-    def keep(self, path: Path, catalog: Catalog, loaded_at: datetime) -> None:
+    def keep(
+        self, path: Path, catalog: Catalog, loaded_at: datetime, stamp: Stamp
+    ) -> None:
         """Remember *catalog*; where that fails the fleet goes on all the same."""
-        kept = Kept(path=str(path), loaded_at=loaded_at, catalog=catalog)
+        kept = Kept(path=str(path), loaded_at=loaded_at, catalog=catalog, stamp=stamp)
         try:
             write_private(self.file, kept.model_dump_json())
         except OSError as error:

@@ -83,6 +83,41 @@ def test_a_bad_edit_changes_nothing_after_a_restart_either(tmp_path: Path) -> No
     assert (tmp_path / "kept.json").stat().st_mode & 0o777 == 0o600
 
 
+def test_what_is_being_written_while_the_controller_starts_is_not_read_either(
+    tmp_path: Path,
+) -> None:
+    """Whoever waits for a profile of the second half would be refused for ever."""
+    file = tmp_path / "catalog.yaml"
+    quotas = "quotas:\n- {user: '*', devices: 1}\n"
+    file.write_text(GOOD + quotas)
+    first = kept_in(tmp_path, file)
+    edit(file, GOOD)
+    again = kept_in(tmp_path, file)
+    assert again.current().quotas
+    assert again.status().loaded_at == first.status().loaded_at
+    edit(file, GOOD.replace("cpu: 1", "cpu: 2") + quotas)
+    assert looked(again)
+    assert again.current().quotas
+    assert again.current().classes[0].cpu_milli == 2000
+    (reload,) = again.status().reloads
+    assert len(reload.edits) == 1, "and the edit is told, though nobody was there"
+
+
+def test_a_file_that_was_only_touched_or_replaced_is_in_force_at_once(
+    tmp_path: Path,
+) -> None:
+    """What it says is what counts, and nothing is told of it."""
+    file = tmp_path / "catalog.yaml"
+    file.write_text(GOOD)
+    kept_in(tmp_path, file)
+    edit(file, GOOD)
+    again = kept_in(tmp_path, file)
+    edit(file, f"{GOOD}\n")
+    assert not looked(again)
+    assert again.status().reloads == ()
+    assert kept_in(tmp_path, file).look() is None
+
+
 @pytest.mark.parametrize("kept", [None, "", "{}", "elsewhere"])
 def test_a_catalog_that_was_never_in_order_is_refused_at_the_start(
     tmp_path: Path, kept: str | None
