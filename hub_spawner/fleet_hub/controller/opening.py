@@ -22,7 +22,7 @@ def unopened_since(core: Core, record: Workload) -> datetime | None:
 
     None: nobody needs to come.
     """
-    waits = record.absent and record.state is State.READY and record.stop is None
+    waits = record.absent and record.state is State.READY
     return record.ready_at if waits and core.settings.open_seconds else None
 
 

@@ -65,6 +65,7 @@ class Decider:
             return
         if waiter.start <= now:
             # Its time has come: its own promise must not stand in its way.
+            waiter.lost = self._promises.why_not_now(waiter, now)
             self.free(waiter)
             self.recheck(waiter)
         if waiter.found is None:

@@ -149,6 +149,13 @@ class Promises:
             return broken((unhealthy or outlook.nearest_miss).reason, name)
         return _cause(entry, name, now)
 
+    def why_not_now(self, waiter: Waiter, now: float) -> Explanation | None:
+        """Return what is to blame if *waiter* cannot start now where it was to."""
+        if waiter.found is None:
+            return None
+        name = waiter.found.machine
+        return _cause(self._fleet.entries.get(name), name, now)
+
     def check(self, name: str, now: float) -> list[Waiter]:
         """Drop the promises on machine *name* that lost their ground; return whose.
 

@@ -234,6 +234,28 @@ def test_a_server_that_was_opened_once_is_kept_for_good() -> None:
     assert opening.unopened_since(fleet.core, fleet.get(record)) is None
 
 
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_server_that_is_stopped_already_is_neither_late_nor_opened(
+    *, opened: bool
+) -> None:
+    """Whoever stopped it did; what the Hub says meanwhile changes nothing."""
+    fleet = Fleet(settings=Settings(open_seconds=600))
+    record = an_unattended_server(fleet)
+    agent = fleet.agents["box"]
+    agent.disconnect()
+    stopping.stop(fleet.core, record)
+    fleet.clock.advance(10_000)
+    tick(fleet.core)
+    agent.connect()
+    stopped = fleet.get(record)
+    assert stopped.stop is not None
+    told = (stopped.state, stopped.stop, stopped.absent, len(agent.stops()))
+    assert opening.unopened_since(fleet.core, stopped) is None
+    opening.tell(fleet.core, stopped, opened=opened)
+    now = fleet.get(record)
+    assert (now.state, now.stop, now.absent, len(agent.stops())) == told
+
+
 def test_only_a_server_that_came_up_unattended_has_to_be_opened() -> None:
     """Who waited for the start is there; and an admin may switch it off."""
     fleet = Fleet()

@@ -178,6 +178,31 @@ def test_a_second_agent_is_told_of_once_an_hour() -> None:
     assert actions(fleet).count(Action.SECOND_LINK_REFUSED) == 2
 
 
+def test_the_hour_of_a_second_agent_runs_from_when_it_was_told_of_last() -> None:
+    """One that tries all the time is told of again, and not put off by each try."""
+    fleet = Fleet()
+    fleet.machine()
+    told = []
+    for _ in range(5):
+        governing.report_second_link(fleet.core, "box")
+        told.append(actions(fleet).count(Action.SECOND_LINK_REFUSED))
+        fleet.clock.advance(1200)
+    assert told == [1, 1, 1, 2, 2]
+
+
+def test_a_code_keeps_who_supplies_the_machine_until_it_is_used() -> None:
+    """Across a restart; a code that names nobody leaves the machine its owner's."""
+    fleet = Fleet()
+    supplied = enrolling.make_code(
+        fleet.core, ROOT, name="box", owner="alice", provider="university"
+    )
+    plain = a_code(fleet, "other")
+    core = fleet.restarted().core
+    record, _ = enrolling.exchange(core, supplied)
+    other, _ = enrolling.exchange(core, plain)
+    assert (record.supplier, other.supplier) == ("university", "alice")
+
+
 def test_a_machine_stays_with_its_owner_when_names_change() -> None:
     """Whoever got the earlier name owns nothing of it, and runs nothing there."""
     fleet = Fleet()

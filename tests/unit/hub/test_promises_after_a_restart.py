@@ -13,6 +13,7 @@ from scheduling_builders import (
     a_busy_box,
     a_catalog,
     a_class,
+    a_gpu,
     a_gpu_box,
     a_gpu_hold,
     a_gpu_request,
@@ -132,6 +133,60 @@ def test_a_restart_gives_nobody_the_quota_that_a_promise_of_before_counts_in() -
     found = told(planner)
     assert (found["promised"].reservation, found["promised"].broken) == (kept, None)
     assert found["barred"].explanation.reason is Reason.USER_LIMIT
+
+
+def test_after_a_restart_a_broken_device_is_the_cause_and_not_the_last_miss() -> None:
+    """The machine could run it once the device works: nothing else is in the way."""
+    broken = a_gpu("GPU-b-0", healthy=False, usable=False)
+    home = a_gpu_box("b", sharing=OPEN, drivers=BOTH_DRIVERS)
+    home = replace(home, facts=home.facts.model_copy(update={"devices": (broken,)}))
+    kept = Reservation(machine="b", driver=DriverName.SIMULATION, start=NOON + HOUR)
+    planner = a_planner(
+        a_busy_box("a", NOON + 5 * HOUR),
+        home,
+        waiting=(a_gpu_request("next", promise=NOON + HOUR, reservation=kept),),
+    )
+    planner.decide(NOON)
+    found = told(planner)["next"].broken
+    assert found is not None
+    assert (found.subject, found.machine) == (Reason.UNHEALTHY, "b")
+
+
+def test_a_promise_of_before_whose_machine_is_away_when_it_is_due_says_just_that() -> (
+    None
+):
+    """Its machine came back, and is away for a moment as its time comes."""
+    kept = Reservation(machine="b", driver=DriverName.SIMULATION, start=NOON + HOUR)
+    home = a_busy_box("b", NOON + HOUR - SLACK_SECONDS)
+    planner = a_planner(
+        home, waiting=(a_gpu_request("next", promise=NOON + HOUR, reservation=kept),)
+    )
+    planner.decide(NOON)
+    assert told(planner)["next"].reservation == kept
+    planner.put_machine(replace(home, online=False, expected_back=True))
+    planner.decide(NOON + HOUR)
+    found = told(planner)["next"].broken
+    assert found is not None
+    assert (found.subject, found.machine) == (Reason.OFFLINE, "b")
+
+
+def test_what_took_one_place_is_not_the_cause_when_the_next_one_is_lost() -> None:
+    """A place as early as before breaks no promise, and leaves no cause behind."""
+    planner = a_planner(
+        a_busy_box("a", NOON + HOUR),
+        a_busy_box("b", NOON + HOUR),
+        waiting=(a_gpu_request("next"),),
+    )
+    planner.decide(NOON)
+    waiter = planner.waiters["next"]
+    assert waiter.found is not None
+    first, second = waiter.found.machine, {"a": "b", "b": "a"}[waiter.found.machine]
+    home = planner.fleet.entries[first].machine
+    planner.put_machine(replace(home, draining_by="an admin"))
+    planner.decide(NOON + 1)
+    assert waiter.found is not None
+    assert waiter.found.machine == second
+    assert (waiter.broken, waiter.lost) == (None, None)
 
 
 @pytest.mark.parametrize(
