@@ -15,12 +15,7 @@ import hypothesis.strategies as st
 import pytest
 from changing_fleet import USERS, ChangingFleet
 from hypothesis import settings
-from hypothesis.stateful import (
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule
 from scheduling_builders import (
     BOTH_DRIVERS,
     GIB,

@@ -15,11 +15,7 @@ from scheduling_builders import GIB  # noqa: F401 - asked for here
 from fleet_contracts.catalog import Catalog
 from fleet_contracts.enrolment import answer_to
 from fleet_contracts.timeline import TimelineKind
-from fleet_contracts.workloads import (
-    Choice,
-    Principal,
-    ServerKey,
-)
+from fleet_contracts.workloads import Choice, Principal, ServerKey
 from fleet_hub.adapters.link_registry import LinkRegistry
 from fleet_hub.adapters.memory_store import MemoryStore
 from fleet_hub.admission import Ask

@@ -5,26 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from fleet_contracts.capabilities import DeviceKind
-from fleet_contracts.catalog import (
-    Catalog,
-    Profile,
-    Relation,
-    ResourceClass,
-    Runtime,
-)
+from fleet_contracts.catalog import Catalog, Profile, Relation, ResourceClass, Runtime
 from fleet_contracts.placement_facts import PlaceableDevice, PlacementFacts
-from fleet_contracts.workloads import (
-    Accelerator,
-    DriverName,
-    Principal,
-    Resources,
-)
+from fleet_contracts.workloads import Accelerator, DriverName, Principal, Resources
 from fleet_hub.scheduling.decisions import Wait
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import (
     Allocation,
     MachineState,
+    Reservation,
     Sharing,
     Snapshot,
     Waiting,
@@ -206,6 +196,9 @@ _GPU_CLASSES = (
     a_gpu_class("pair", devices=2, limit_seconds=3600),
     a_gpu_class("endless"),
 )
+HALVES = a_catalog(
+    classes=(a_class("half", cpu_milli=4000, limit_seconds=7200),),
+)
 HOURLY_GPUS = a_catalog(
     classes=_GPU_CLASSES,
     profiles=(
@@ -238,6 +231,11 @@ def a_planner(*machines: MachineState, **fields: object) -> Planner:
 def a_gpu_request(workload: str, **fields: object) -> Waiting:
     """Return alice's request for one GPU for an hour."""
     return a_waiting(workload, **({"class_name": "gpu"} | fields))
+
+
+def reserved(planner: Planner, workload: str) -> Reservation | None:
+    """Return what is promised to *workload*, whatever is decided next."""
+    return told(planner)[workload].reservation
 
 
 def told(planner: Planner) -> dict[str, Wait]:

@@ -11,12 +11,7 @@ from fleet_contracts import telling
 from fleet_contracts.allocations import State
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.steps import shown
-from fleet_contracts.timeline import (
-    Limits,
-    Progress,
-    TimelineEvent,
-    TimelineKind,
-)
+from fleet_contracts.timeline import Limits, Progress, TimelineEvent, TimelineKind
 
 
 def test_finished_phases_are_frozen_and_the_running_one_counts_to_now() -> None:

@@ -9,13 +9,7 @@ import scheduling_builders as builders
 from controller_catalogs import through
 from fleet_builders import a_principal
 from fleet_controller import Fleet
-from scheduling_builders import (
-    NOON,
-    a_gpu_class,
-    a_profile,
-    a_snapshot,
-    a_waiting,
-)
+from scheduling_builders import NOON, a_gpu_class, a_profile, a_snapshot, a_waiting
 
 from fleet_contracts.allocations import State
 from fleet_contracts.catalog import Relation

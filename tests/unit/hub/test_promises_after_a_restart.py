@@ -11,14 +11,13 @@ from scheduling_builders import (
     NOON,
     OPEN,
     a_busy_box,
-    a_catalog,
-    a_class,
     a_gpu,
     a_gpu_box,
     a_gpu_hold,
     a_gpu_request,
     a_machine,
     a_planner,
+    reserved,
     told,
 )
 
@@ -26,26 +25,11 @@ from fleet_contracts.catalog import Quota
 from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.choice import SLACK_SECONDS
-from fleet_hub.scheduling.planner import Planner
-from fleet_hub.scheduling.snapshot import (
-    MachineState,
-    Reservation,
-)
+from fleet_hub.scheduling.snapshot import MachineState, Reservation
 
 
 HOUR = 3600.0
-DAY = 24 * HOUR
 CY = Principal(user_id=3, name="cy")
-
-
-CORES = a_catalog(
-    classes=(a_class("half", cpu_milli=4000, limit_seconds=2 * HOUR),),
-)
-
-
-def waits_with(planner: Planner, workload: str) -> Reservation | None:
-    """Return what is promised to *workload* before anything is decided."""
-    return told(planner)[workload].reservation
 
 
 def test_a_restart_keeps_a_promise_with_the_driver_that_it_was_made_for() -> None:
@@ -56,7 +40,7 @@ def test_a_restart_keeps_a_promise_with_the_driver_that_it_was_made_for() -> Non
         replace(a_busy_box(), owner="alice"),
         waiting=(a_gpu_request("next", promise=start, reservation=kept),),
     )
-    assert waits_with(planner, "next") == kept
+    assert reserved(planner, "next") == kept
 
 
 def test_a_restart_waits_for_the_machine_with_the_files_before_it_breaks_a_promise() -> (

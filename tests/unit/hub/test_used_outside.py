@@ -21,12 +21,7 @@ from fleet_contracts.capabilities import (
     Usage,
     WorkerCapabilities,
 )
-from fleet_contracts.protocol import (
-    AgentEvent,
-    CapabilitiesChanged,
-    Heartbeat,
-    Launch,
-)
+from fleet_contracts.protocol import AgentEvent, CapabilitiesChanged, Heartbeat, Launch
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.timeline import TimelineEvent, TimelineKind
 from fleet_contracts.workloads import DriverName

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from probe_answers import DOCKER_INFO, PACKAGES, PYTORCH, TORCH_SAYS
 from probe_machines import FIELDS_ROW, LINUX, MAC, NOON, a_pretend_machine, settings_for
 
 from fleet_agent.probes.detect import detect, detect_fast, pictures
 from fleet_agent.probes.documents import picture_document
 from fleet_agent.probes.same import same_facts
-from fleet_agent.probes.settings import Environment
 from fleet_agent.probes.tools import ToolCall, ToolResult
 from fleet_contracts.capabilities import DeviceKind, Origin, ProbeStatus
 from fleet_contracts.placement_facts import placement_facts
@@ -20,35 +19,6 @@ from fleet_contracts.workloads import DriverName
 
 
 pytestmark = pytest.mark.asyncio
-
-DOCKER_INFO = json.dumps(
-    {"ServerVersion": "27.3.1", "Runtimes": {"runc": {}, "nvidia": {}}}
-)
-PACKAGES = json.dumps(
-    {
-        "found": True,
-        "metadata": ["torch-2.5.1.dist-info", "numpy-2.1.0.dist-info"],
-        "torch_version_py": "__version__ = '2.5.1+cu124'\ncuda = '12.4'\nhip = None\n",
-    }
-)
-TORCH_SAYS = "".join(
-    f"##PROBE##{json.dumps(step)}\n"
-    for step in (
-        {"stage": "started", "executable": "/env/bin/python"},
-        {"stage": "imported"},
-        {
-            "stage": "versions",
-            "version": "2.5.1+cu124",
-            "cuda": "12.4",
-            "backends": ["gloo", "nccl"],
-        },
-        {"stage": "availability", "cuda_available": True, "mps_available": False},
-        {"stage": "devices", "devices": [{"index": 0}]},
-        {"stage": "operation", "device": "cuda:0", "ok": True},
-        {"stage": "done"},
-    )
-)
-PYTORCH = Environment(ref="pytorch", interpreter="/env/bin/python")
 
 
 async def test_the_first_facts_need_no_slow_tool() -> None:
@@ -222,216 +192,6 @@ async def test_a_bubblewrap_beside_the_agent_is_looked_for_as_well(
     calls = [call for call in machine.asked if call.tool == "bubblewrap"]
     assert len(calls) == 2
     assert all(str(program) in call.places for call in calls)
-
-
-@pytest.mark.parametrize(
-    ("reply", "usable", "reason"),
-    [
-        (
-            '{"ClientInfo": {"Debug": false}, "ServerErrors": ["Cannot connect"]}',
-            None,
-            "daemon_not_reachable",
-        ),
-        (
-            "permission denied while trying to connect to the Docker daemon",
-            None,
-            "permission_denied",
-        ),
-        ("Emulate Docker CLI using podman.\n{}", False, "emulated_by_podman"),
-        ("", None, "daemon_not_reachable"),
-        ("\x00\ufffd{{{", None, "daemon_not_reachable"),
-        (ToolResult(tool="docker", timed_out=True), None, "tool_timeout"),
-        (ToolResult(tool="docker", exit_code=-11), None, "killed_by_sigsegv"),
-    ],
-)
-async def test_a_docker_client_alone_is_no_docker(
-    reply: str | ToolResult, usable: bool | None, reason: str
-) -> None:
-    """Only a daemon that answers can be used; one that does not answer now may yet."""
-    picture = await detect(settings_for(a_pretend_machine(docker=reply)))
-
-    [engine] = picture.container_engines
-    assert (engine.usable, engine.reason) == (usable, reason)
-
-
-ENGINE = {"ServerVersion": "27.3.1", "OSType": "linux", "Runtimes": {"nvidia": {}}}
-
-
-@pytest.mark.parametrize(
-    ("more", "can_keep_in", "usable", "reason"),
-    [
-        ({}, True, True, "ok"),
-        ({}, False, False, "not_kept_in"),
-        ({"SecurityOptions": ["name=rootless"]}, True, False, "not_kept_in"),
-        ({"OperatingSystem": "Docker Desktop"}, True, False, "not_kept_in"),
-        ({"SecurityOptions": ["name=rootless"]}, None, True, "ok"),
-    ],
-)
-async def test_containers_that_cannot_be_kept_in_are_not_offered(
-    more: dict[str, object], can_keep_in: bool | None, usable: bool, reason: str
-) -> None:
-    """Unless the machine's owner wants nothing kept from them."""
-    machine = a_pretend_machine(engine_readings=json.dumps(ENGINE | more))
-    settings = settings_for(
-        machine,
-        drivers=(DriverName.DOCKER,),
-        engine_host="unix:///run/own.sock",
-        can_keep_in=can_keep_in,
-    )
-
-    picture = await detect(settings)
-
-    [driver] = picture.drivers
-    assert (driver.usable, driver.reason) == (usable, reason)
-
-
-@pytest.mark.parametrize(
-    ("said", "usable", "reason"),
-    [
-        (json.dumps(ENGINE), True, "ok"),
-        (
-            json.dumps(
-                ENGINE | {"engine": {"Components": [{"Name": "Podman Engine"}]}}
-            ),
-            False,
-            "emulated_by_podman",
-        ),
-        (json.dumps(ENGINE | {"OSType": "windows"}), False, "runs_no_linux_containers"),
-        (
-            ToolResult(
-                tool="engine-readings",
-                exit_code=1,
-                stderr="PermissionError: [Errno 13] Permission denied",
-            ),
-            None,
-            "permission_denied",
-        ),
-        (
-            ToolResult(
-                tool="engine-readings",
-                exit_code=1,
-                stderr="FileNotFoundError: [Errno 2] No such file or directory",
-            ),
-            None,
-            "daemon_not_reachable",
-        ),
-        (
-            ToolResult(
-                tool="engine-readings",
-                exit_code=1,
-                stderr="ConnectionRefusedError: [Errno 111] Connection refused",
-            ),
-            None,
-            "daemon_not_reachable",
-        ),
-    ],
-)
-async def test_the_docker_driver_is_offered_where_its_own_engine_answers(
-    said: str | ToolResult, usable: bool | None, reason: str
-) -> None:
-    """Whatever a client on this machine says about some other engine."""
-    machine = a_pretend_machine(docker=DOCKER_INFO, engine_readings=said)
-    settings = settings_for(
-        machine, drivers=(DriverName.DOCKER,), engine_host="unix:///run/own.sock"
-    )
-
-    picture = await detect(settings)
-
-    [driver] = picture.drivers
-    assert (driver.usable, driver.reason) == (usable, reason)
-    assert [engine.name for engine in picture.container_engines] == ["docker"]
-
-
-async def test_where_neither_engine_nor_client_is_there_is_no_docker() -> None:
-    """That is known, and nobody waits for it."""
-    settings = settings_for(
-        a_pretend_machine(),
-        drivers=(DriverName.DOCKER,),
-        engine_host="unix:///run/own.sock",
-    )
-
-    [driver] = (await detect(settings)).drivers
-
-    assert (driver.usable, driver.reason) == (False, "daemon_not_reachable")
-
-
-async def test_torch_is_asked_again_only_when_something_changed() -> None:
-    """Importing torch takes seconds; a new GPU driver is worth them."""
-    machine = a_pretend_machine(
-        nvidia_smi=FIELDS_ROW, package_readings=PACKAGES, torch_probe=TORCH_SAYS
-    )
-    settings = settings_for(machine, environments=(PYTORCH,))
-    await detect(settings)
-    await detect(settings)
-    assert machine.times("torch-probe") == 1
-
-    machine.replies["nvidia-smi"] = FIELDS_ROW.replace("550.54.15", "570.86.10")
-    await detect(settings)
-    assert machine.times("torch-probe") == 2
-
-
-async def test_a_torch_that_crashed_is_asked_again() -> None:
-    """A crash may pass, so it is not remembered."""
-    machine = a_pretend_machine(
-        package_readings=PACKAGES,
-        torch_probe=ToolResult(tool="torch-probe", exit_code=-11),
-    )
-    settings = settings_for(machine, environments=(PYTORCH,))
-    await detect(settings)
-    picture = await detect(settings)
-
-    assert machine.times("torch-probe") == 2
-    assert picture.torch[0].status is ProbeStatus.CRASH
-
-
-async def test_an_environment_without_torch_is_not_started() -> None:
-    """Its metadata tells; no process is needed, and both capabilities are false."""
-    machine = a_pretend_machine(
-        package_readings=json.dumps({"found": True, "metadata": []})
-    )
-    picture = await detect(settings_for(machine, environments=(PYTORCH,)))
-
-    assert machine.times("torch-probe") == 0
-    assert placement_facts(picture).has("torch.cuda", "pytorch") is False
-
-
-async def test_an_environment_that_cannot_be_read_is_unknown() -> None:
-    """Before it is built, nothing is known of what it can do."""
-    machine = a_pretend_machine(package_readings=json.dumps({"found": False}))
-    picture = await detect(settings_for(machine, environments=(PYTORCH,)))
-
-    assert picture.torch == ()
-    assert placement_facts(picture).has("torch.cuda", "pytorch") is None
-
-
-async def test_environments_are_looked_for_each_time() -> None:
-    """One that was built since the last look is in the next picture."""
-    built: list[Environment] = []
-    machine = a_pretend_machine(package_readings=PACKAGES, torch_probe=TORCH_SAYS)
-
-    async def find() -> tuple[Environment, ...]:
-        return tuple(built)
-
-    settings = settings_for(machine, find_environments=find)
-    before = placement_facts(await detect(settings))
-    built.append(PYTORCH)
-    after = placement_facts(await detect(settings))
-
-    assert before.has("torch.cuda", "pytorch") is None
-    assert after.has("torch.cuda", "pytorch") is True
-
-
-async def test_environments_that_cannot_be_found_cost_nothing_else() -> None:
-    """A broken lock file is no reason not to know the machine."""
-
-    async def find() -> tuple[Environment, ...]:
-        raise OSError("the lock file is gone")
-
-    machine = a_pretend_machine(nvidia_smi=FIELDS_ROW)
-    picture = await detect(settings_for(machine, find_environments=find))
-
-    assert picture.settled
-    assert len(picture.accelerators) == 1
 
 
 async def test_the_picture_grows_and_only_its_last_form_is_settled() -> None:

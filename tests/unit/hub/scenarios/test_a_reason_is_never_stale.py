@@ -10,11 +10,7 @@ from fleet_controller import Fleet, allocation_of, an_ask
 from fleet_pictures import GIB
 from scenario_fleets import a_box, another, the_catalog
 from scheduling_builders import a_class, a_gpu_class
-from told_everywhere import (
-    timeline_to,
-    told,
-    waiting_by_reason,
-)
+from told_everywhere import timeline_to, told, waiting_by_reason
 
 from fleet_contracts.allocations import State
 from fleet_contracts.catalog import Quota
