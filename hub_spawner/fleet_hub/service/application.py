@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import os
-import resource
 import signal
-import socket
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from math import ceil
 from pathlib import Path
 from typing import Final, Never
@@ -22,12 +16,10 @@ from urllib.parse import urlsplit
 import structlog
 from jupyterhub.services.auth import HubOAuth
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 from traitlets import Bool, Float, List, TraitError, Unicode, default
 from traitlets.config import Application
 from typing_extensions import override
 
-from fleet_contracts.amounts import AmountError, parse_bytes
 from fleet_contracts.catalog_file import CatalogError
 from fleet_hub.adapters.clock import RandomIds, SystemClock
 from fleet_hub.adapters.hub_rest import HubRest
@@ -60,19 +52,18 @@ from fleet_hub.service.catalogs import (
 )
 from fleet_hub.service.context import Context
 from fleet_hub.service.kept_catalog import CatalogKeeper
+from fleet_hub.service.listening import listen, raise_open_files_limit
 from fleet_hub.service.logs import configure_logs
 from fleet_hub.service.metrics import Metrics
 from fleet_hub.service.runner import Runner
 from fleet_hub.service.tokens import ViewTokens
 from fleet_hub.service.web import make_application
+from fleet_hub.service.written import bytes_of, networks_of
 from fleet_hub.service_settings import settings_told
 
 
 log = structlog.get_logger()
 
-_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-_BIND_SECONDS: Final = 3.0
-_BIND_POLL_SECONDS: Final = 0.05
 _RESOLVE_AGAIN_SECONDS: Final = 60.0
 MAX_BODY_BYTES: Final = 1024 * 1024
 """Of one request; nobody has more to say."""
@@ -290,7 +281,7 @@ class FleetService(Application):
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, ending.set)
-        sockets = await self._listen()
+        sockets = await listen(self.url, beyond_loopback=self.allow_remote)
         store = SqliteStore.open(
             places.controller / "store.sqlite", wait_seconds=self.lock_seconds
         )
@@ -390,37 +381,6 @@ class FleetService(Application):
         named = [urlsplit(url).hostname or "" for url in urls]
         return [*named, *self.hub_addresses]
 
-    async def _listen(self) -> list[socket.socket]:
-        """Return the listening sockets.
-
-        Raises:
-            ConfigurationError: the address is taken, or reaches beyond this machine.
-        """
-        parts = urlsplit(self.url)
-        host, port = parts.hostname or "127.0.0.1", parts.port or 80
-        if host not in _LOOPBACK and not self.allow_remote:
-            raise ConfigurationError(
-                f"{self.url} can be reached from other machines. Use 127.0.0.1, or set "
-                "FleetService.allow_remote if TLS or a trusted network is in front."
-            )
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _BIND_SECONDS
-        while True:
-            try:
-                return bind_sockets(port, address=host)
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-                if loop.time() < deadline:
-                    # A controller that was killed a moment ago may not be gone yet.
-                    await asyncio.sleep(_BIND_POLL_SECONDS)
-                    continue
-                raise ConfigurationError(
-                    f"port {port} on {host} is in use. Is another JupyterHub Fleet "
-                    "running? Stop it, or choose another port with "
-                    f"{CONTROLLER_PORT_VARIABLE}."
-                ) from error
-
 
 def end_for_good(message: str) -> Never:
     """End with *message* where a restart of this process cannot help."""
@@ -433,39 +393,6 @@ async def _keep_fresh(network: HostNetwork) -> None:
     while True:
         await network.refresh()
         await asyncio.sleep(_RESOLVE_AGAIN_SECONDS)
-
-
-def networks_of(texts: Sequence[str]) -> tuple[IPv4Network | IPv6Network, ...]:
-    """Return the networks that *texts* name.
-
-    Raises:
-        ConfigurationError: one is none.
-    """
-    try:
-        return tuple(ip_network(text) for text in texts)
-    except ValueError as error:
-        raise ConfigurationError(
-            f"trusted_networks: {error}. Write it like 10.20.0.0/16."
-        ) from error
-
-
-def bytes_of(text: str) -> int:
-    """Return the amount that *text* writes.
-
-    Raises:
-        ConfigurationError: it is none.
-    """
-    try:
-        return parse_bytes(text)
-    except AmountError as error:
-        raise ConfigurationError(f"copy_limit: {error}") from error
-
-
-def raise_open_files_limit() -> None:
-    """Allow a socket for each agent and each waiting reader, as far as we may."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def main() -> None:

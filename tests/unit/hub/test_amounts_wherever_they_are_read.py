@@ -17,7 +17,7 @@ from fleet_contracts.catalog_file import CatalogError, parse_catalog
 from fleet_contracts.catalog_yaml import Source
 from fleet_hub.errors import ConfigurationError
 from fleet_hub.periods import PeriodError, moment
-from fleet_hub.service.application import bytes_of
+from fleet_hub.service.written import bytes_of
 
 
 MIB = 1024**2
