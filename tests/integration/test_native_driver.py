@@ -192,6 +192,26 @@ async def test_a_daemon_that_the_user_left_behind_ends_with_the_server(
     assert not psutil.pid_exists(daemon)
 
 
+@pytest.mark.parametrize("who", ["supervisor", "first"])
+async def test_a_sandbox_that_loses_a_process_of_its_own_is_gone_as_a_whole(
+    machine: Machine, who: str
+) -> None:
+    """Nothing runs on whose end nobody would see, and the end is told as what it was."""
+    handle, _ = await machine.start()
+    inside = psutil.Process(_server_of(handle))
+    waiting = asyncio.create_task(machine.driver.wait(handle))
+
+    os.kill(handle.data[who][0], signal.SIGKILL)
+    condition = await waiting
+    await machine.driver.stop(handle, grace_seconds=0)
+
+    assert condition.standing is Standing.GONE
+    assert condition.explanation is not None
+    assert condition.explanation.reason is Reason.SERVER_EXITED
+    assert not inside.is_running()
+    assert RunFolder.all(machine.state / "runs") == []
+
+
 async def test_a_notebook_survives_the_kill_of_its_agent(
     machine: Machine,
 ) -> None:
