@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 from accessibility import faults, hub_theme
-from fleet import missing
 from lab_browser import Lab, browser_page, photograph
 from lab_server import require_front_end
 from local_fleet import LocalFleet, left_over, local_fleet
-from native_fleet import NATIVE_PATIENCE, missing_for_native
+from native_fleet import NATIVE_PATIENCE, NEEDS_NATIVE
 from playwright.sync_api import Locator, Page, expect
 
 
@@ -24,15 +23,9 @@ OUTPUTS = ("Python True", "9592", "168", "wrote 76127", "not root /home/jovyan")
 PATIENCE_MS = NATIVE_PATIENCE * 1000
 
 pytestmark = [
+    *NEEDS_NATIVE,
     pytest.mark.browser,
-    pytest.mark.hub,
-    pytest.mark.sandbox,
-    pytest.mark.slow,
     pytest.mark.timeout(2 * NATIVE_PATIENCE),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.skipif(
-        missing_for_native() is not None, reason=str(missing_for_native())
-    ),
 ]
 
 

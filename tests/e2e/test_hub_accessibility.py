@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import fleet
 import pytest
 from accessibility import browser_theme, faults, hub_theme
 from fleet import Fleet
-from fleet_parts import ALL_CORES
+from fleet_parts import ALL_CORES, NEEDS_HUB
 from lab_browser import hub_page, photograph, script_runs
 from lab_server import require_front_end
 from playwright.sync_api import Page, Route, expect
@@ -20,11 +19,10 @@ from shared_fleet import as_found
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.browser,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 PROFILES = 200
 IS_COVERED = """element => {

@@ -6,20 +6,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import fleet
 import held_agent
 import pytest
 from fleet import Fleet
+from fleet_parts import NEEDS_HUB
 from lab_browser import hub_page, photograph, script_runs
 from playwright.sync_api import Page, expect
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.browser,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 ALL_IS_LOADED = """
 window.require && require.defined("utils") && require.defined("not_running")

@@ -11,12 +11,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import fleet
 import pseudo_language
 import pytest
 from accessibility import faults, hub_theme
 from fleet import Fleet
-from fleet_parts import wait_until
+from fleet_parts import NEEDS_HUB, wait_until
 from lab_browser import hub_page, script_runs
 from lab_server import require_front_end
 from playwright.sync_api import expect
@@ -24,11 +23,10 @@ from shared_fleet import as_found
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.browser,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 SPOKEN_TO = re.compile(r"\b(you|your)\b", re.IGNORECASE)
 QUICKLY = "c.JupyterHub.tornado_settings = {'slow_spawn_timeout': 1}"

@@ -6,28 +6,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fleet import Fleet, missing
+from fleet import Fleet
 from lab_browser import browser_page, photograph
 from lab_server import require_front_end
 from native_fleet import (
     NATIVE_PATIENCE,
+    NEEDS_NATIVE,
     add_native_machine,
     keep_environments,
-    missing_for_native,
 )
 from playwright.sync_api import Page, expect
 
 
 pytestmark = [
+    *NEEDS_NATIVE,
     pytest.mark.browser,
-    pytest.mark.hub,
-    pytest.mark.sandbox,
-    pytest.mark.slow,
     pytest.mark.timeout(2 * NATIVE_PATIENCE),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.skipif(
-        missing_for_native() is not None, reason=str(missing_for_native())
-    ),
 ]
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 import websocket
-from fleet import Fleet, missing
+from fleet import Fleet
+from fleet_parts import NEEDS_HUB
 from native_fleet import (
     NATIVE_PATIENCE,
     add_native_machine,
@@ -22,11 +23,10 @@ from fleet_lab.identity import REFUSAL
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.sandbox,
     pytest.mark.slow,
     pytest.mark.timeout(NATIVE_PATIENCE + 120),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 
 SHARING = """

@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 import simulated_mac
 from fake_mac_kernel import FakeMacKernel, a_python_with_torch
-from fleet import Fleet, Machine, missing, wait_until
+from fleet import Fleet, Machine, wait_until
+from fleet_parts import NEEDS_HUB
 from native_fleet import NATIVE_PATIENCE, add_native_machine, keep_environments
 from seatbelt_language import Profile
 from shared_fleet import as_found
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.slow,
     pytest.mark.timeout(NATIVE_PATIENCE + 180),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 
 CATALOG = """

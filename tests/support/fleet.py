@@ -26,7 +26,6 @@ from fleet_parts import (
     PATIENCE,
     Machine,
     hub_environment,
-    missing,  # noqa: F401 - asked for here
     tells_of_a_machine,
     wait_until,
 )

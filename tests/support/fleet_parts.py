@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+import pytest
 import requests
 from command_lines import command_line
 from patience import LOOK_SECONDS, PATIENCE
@@ -247,3 +248,10 @@ def missing() -> str | None:
     if shutil.which("node") is None:
         return "Node is not installed"
     return None
+
+
+NEEDS_HUB = (
+    pytest.mark.hub,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+)
+"""How a test of a whole fleet is marked."""

@@ -11,7 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fleet import Fleet, Machine
+from fleet_parts import NEEDS_HUB
 from native_machine import SHARED, native_settings, unheard
 
 from fleet_agent.drivers.native.environments.wheel import installed_lab_package
@@ -28,6 +30,16 @@ def missing_for_native() -> str | None:
         return "bubblewrap is not installed (Debian: apt-get install bubblewrap)"
     return None
 
+
+NEEDS_NATIVE = (
+    *NEEDS_HUB,
+    pytest.mark.sandbox,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        missing_for_native() is not None, reason=str(missing_for_native())
+    ),
+)
+"""How a test of a whole fleet with real notebooks is marked."""
 
 KEPT = SHARED / "of-fleets"
 """Built environments, kept between tests.

@@ -17,7 +17,8 @@ import requests
 from docker.errors import ImageNotFound
 from docker_engine import PrivateEngine
 from docker_fleet import CATALOG, HUB, NOT_YET, add_docker_machine
-from fleet import Fleet, missing, wait_until
+from fleet import Fleet, wait_until
+from fleet_parts import NEEDS_HUB
 from image_registry import Registry, image_registry
 from notebook_client import Kernel, NotebookServer
 from patience import PATIENCE
@@ -25,10 +26,9 @@ from shared_fleet import as_found
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.slow,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 
 

@@ -15,24 +15,18 @@ from copied_files import content, fill, generation, ways
 from docker_engine import PrivateEngine
 from docker_fleet import HUB, docker_machine_settings
 from docker_images import INTERPRETER, NOTEBOOK
-from fleet import Fleet, missing, wait_until
+from fleet import Fleet, wait_until
 from native_fleet import (
     NATIVE_PATIENCE,
+    NEEDS_NATIVE,
     add_native_machine,
     keep_environments,
-    missing_for_native,
 )
 
 
 pytestmark = [
-    pytest.mark.hub,
-    pytest.mark.sandbox,
-    pytest.mark.slow,
+    *NEEDS_NATIVE,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.skipif(
-        missing_for_native() is not None, reason=str(missing_for_native())
-    ),
 ]
 
 CATALOG = f"""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import fleet
 import pytest
 from fleet import Fleet, wait_until
-from fleet_parts import ALL_CORES, PATIENCE
+from fleet_parts import ALL_CORES, NEEDS_HUB, PATIENCE
 from fleet_servers import kinds
 from native_fleet import (
     NATIVE_PATIENCE,
@@ -18,8 +17,7 @@ from native_fleet import (
 
 
 pytestmark = [
-    pytest.mark.hub,
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
+    *NEEDS_HUB,
 ]
 ALL = {"profile": "all"}
 NATIVE = f"""

@@ -17,25 +17,19 @@ import gated_agent
 import pytest
 from bs4 import BeautifulSoup
 from copied_files import content, fill, generation, ways
-from fleet import Fleet, Machine, missing, wait_until
+from fleet import Fleet, Machine, wait_until
 from native_fleet import (
     NATIVE_PATIENCE,
+    NEEDS_NATIVE,
     add_native_machine,
     keep_environments,
-    missing_for_native,
 )
 from shared_fleet import as_found
 
 
 pytestmark = [
-    pytest.mark.hub,
-    pytest.mark.sandbox,
-    pytest.mark.slow,
+    *NEEDS_NATIVE,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.skipif(
-        missing_for_native() is not None, reason=str(missing_for_native())
-    ),
 ]
 
 CATALOG = """

@@ -12,14 +12,14 @@ from typing import Any
 
 import fleet
 import pytest
+from fleet_parts import NEEDS_HUB
 from patience import free_port
 from whole_run import Run
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 
 BAD_FLEET = """

@@ -14,15 +14,15 @@ from pathlib import Path
 import fleet
 import pytest
 import requests
+from fleet_parts import NEEDS_HUB
 from patience import PATIENCE, free_port
 from plain_hub import REPOSITORY
 from whole_run import Run
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 RUN = (
     *("run", "--simulation", "--owner", "ada"),

@@ -7,18 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import fleet as harness
 import other_boot
 import psutil
 import pytest
 from fleet import Fleet, wait_until
+from fleet_parts import NEEDS_HUB
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.slow,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(harness.missing() is not None, reason=str(harness.missing())),
 ]
 
 ONE = {"profile": "one"}

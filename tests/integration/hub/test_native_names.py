@@ -10,27 +10,21 @@ from itertools import count
 from urllib.parse import quote
 
 import pytest
-from fleet import Fleet, missing
+from fleet import Fleet
 from native_fleet import (
     NATIVE_PATIENCE,
+    NEEDS_NATIVE,
     add_native_machine,
     keep_environments,
-    missing_for_native,
 )
 from notebook_client import Kernel, NotebookServer
 from odd_names import BEYOND, LONG, PUNCTUATION
 
 
 pytestmark = [
-    pytest.mark.hub,
-    pytest.mark.sandbox,
-    pytest.mark.slow,
+    *NEEDS_NATIVE,
     pytest.mark.asyncio,
     pytest.mark.timeout(NATIVE_PATIENCE + 120),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.skipif(
-        missing_for_native() is not None, reason=str(missing_for_native())
-    ),
 ]
 NUMBERS = count()
 LONGEST_SERVER = "a-b-c-d-e-f-g-h-i-j-k-l-m-n-o9"

@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from fleet import Fleet, missing, wait_until
+from fleet import Fleet, wait_until
 from fleet_parts import ALL_CORES, Machine
 from fleet_servers import begin, holders, is_served, kinds
 from native_fleet import (
     NATIVE_PATIENCE,
+    NEEDS_NATIVE,
     add_native_machine,
     keep_environments,
-    missing_for_native,
     still_to_be_built,
 )
 from notebook_client import Kernel, NotebookServer
@@ -24,14 +24,8 @@ from shared_fleet import as_found
 
 
 pytestmark = [
-    pytest.mark.hub,
-    pytest.mark.sandbox,
-    pytest.mark.slow,
+    *NEEDS_NATIVE,
     pytest.mark.timeout(NATIVE_PATIENCE + 120),
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.skipif(
-        missing_for_native() is not None, reason=str(missing_for_native())
-    ),
 ]
 ALL = {"profile": "all"}
 CATALOG = f"""

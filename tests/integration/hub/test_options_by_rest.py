@@ -15,14 +15,13 @@ import pytest
 import requests
 from bs4 import BeautifulSoup
 from fleet import Fleet
-from fleet_parts import server_path
+from fleet_parts import NEEDS_HUB, server_path
 from shared_fleet import as_found
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 NUMBERS = count()
 CATALOG = """

@@ -14,19 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fleet as harness
 import lent_machine
 import pytest
 import requests
 from fleet import Fleet, wait_until
+from fleet_parts import NEEDS_HUB
 from shared_fleet import as_found
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.slow,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(harness.missing() is not None, reason=str(harness.missing())),
 ]
 
 TERMS = {

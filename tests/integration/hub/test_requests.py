@@ -14,6 +14,7 @@ import pytest
 import requests
 from bs4 import BeautifulSoup
 from fleet import Fleet
+from fleet_parts import NEEDS_HUB
 from fleet_servers import begin
 from odd_names import BEYOND, LONG, ODD, PUNCTUATION
 from shared_fleet import as_found
@@ -22,9 +23,8 @@ from fleet_contracts.reasons import Explanation
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 NUMBERS = count()
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import fleet as harness
 import pytest
 from fleet import Fleet
+from fleet_parts import NEEDS_HUB
 from fleet_servers import begin
 from shared_fleet import as_found, servers_of
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(harness.missing() is not None, reason=str(harness.missing())),
 ]
 ALL, ONE = {"profile": "all"}, {"profile": "one"}
 

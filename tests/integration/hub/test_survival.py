@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import fleet
 import held_agent
 import pytest
 from fleet import Fleet, wait_until
-from fleet_parts import PATIENCE
+from fleet_parts import NEEDS_HUB, PATIENCE
 from fleet_servers import begin, holders, is_served, kinds
 
 
 pytestmark = [
-    pytest.mark.hub,
+    *NEEDS_HUB,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(fleet.missing() is not None, reason=str(fleet.missing())),
 ]
 ALL, ONE = {"profile": "all"}, {"profile": "one"}
 

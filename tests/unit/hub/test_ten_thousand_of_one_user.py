@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from controller_catalogs import a_catalog
 from fleet_builders import a_principal
-from fleet_controller import Fleet, a_catalog, an_ask
+from fleet_controller import Fleet, an_ask
 from scheduling_builders import (
     ALICE,
     BOB,
