@@ -79,10 +79,12 @@ class PromisesByHand(WorldByHand):
         if cause == Cause.LESS_ROOM:
             assert broken.machine in self.worse, "nobody's ground was taken"
         if self.is_restarting:
-            # Whoever matters more may take a lower promise while their own machine is not
-            # back yet: their right at any time.
             higher = {Cause.PRIORITY, Cause.PUT_FIRST}
             assert cause in {Reason.OFFLINE, Cause.HOLDER_OVERDUE, *higher}, cause
+        if self.is_recovering and cause in {Cause.PRIORITY, Cause.PUT_FIRST}:
+            (by,) = broken.holders
+            kept = self.kept_before.get(by.workload)
+            assert kept is None or kept.machine in self.back, "its own may come back"
 
     def priority(self, waiting: Waiting) -> int:
         """Return how far before others somebody comes."""

@@ -26,7 +26,7 @@ from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.decisions import Placement
 from fleet_hub.scheduling.likely import History, Outset
 from fleet_hub.scheduling.profile import SOMEDAY
-from fleet_hub.scheduling.snapshot import MachineState, Usage, Waiting
+from fleet_hub.scheduling.snapshot import MachineState, Reservation, Usage, Waiting
 
 
 CLASSES = (
@@ -81,6 +81,10 @@ class FleetByHand(ChangingFleet):
         self.moves = 0
         self.is_recovering = False
         self.is_restarting = False
+        self.kept_before: dict[str, Reservation | None] = {}
+        """What was promised to whom before the restart that is under way."""
+        self.back: set[str] = set()
+        """The machines that have dialled again since."""
         self.worse: set[str | None] = set()
         """Which machines have less than before, by the event that is being told."""
 

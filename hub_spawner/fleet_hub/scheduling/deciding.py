@@ -53,6 +53,9 @@ class Decider:
         found = self._fleet.soonest(interest, now, excluded)
         if found is not None and found.start <= now:
             return found, []
+        if waiter.is_unrestored:
+            # Its own place is expected back: it takes nobody's meanwhile.
+            return found, []
         return self._promises.sooner_for(waiter, interest, found, now)
 
     def take_turn(self, waiter: Waiter, changed: set[str], now: float) -> None:

@@ -22,6 +22,7 @@ from scheduling_builders import (
 )
 
 from fleet_contracts.catalog import Quota
+from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.choice import SLACK_SECONDS
@@ -117,6 +118,38 @@ def test_a_restart_gives_nobody_the_quota_that_a_promise_of_before_counts_in() -
     found = told(planner)
     assert (found["promised"].reservation, found["promised"].broken) == (kept, None)
     assert found["barred"].explanation.reason is Reason.USER_LIMIT
+
+
+def test_after_a_restart_nobody_takes_a_place_while_their_own_may_come_back() -> None:
+    """Whoever matters more has a promise too; only once that is gone they need another."""
+    due = NOON + HOUR
+    kept = {
+        name: Reservation(machine=machine, driver=DriverName.NATIVE, start=due)
+        for name, machine in (("high", "a"), ("low", "b"))
+    }
+    waiting = (
+        a_gpu_request("high", profile="urgent", promise=due, reservation=kept["high"]),
+        a_gpu_request("low", promise=due, reservation=kept["low"]),
+    )
+    there, home = (a_busy_box(name, due - SLACK_SECONDS) for name in ("b", "a"))
+    away = replace(home, online=False)
+    planner = a_planner(there, away, recovering=True, waiting=waiting)
+    planner.decide(NOON)
+    found = told(planner)
+    assert found["high"].no_later_than == due
+    assert (found["low"].reservation, found["low"].broken) == (kept["low"], None)
+    planner.put_machine(home)
+    planner.decide(NOON + 1)
+    assert {name: told(planner)[name].reservation for name in kept} == kept
+
+    planner = a_planner(there, away, recovering=True, waiting=waiting)
+    planner.decide(NOON)
+    planner.recover(recovering=False)
+    planner.decide(NOON + 30)
+    found = told(planner)
+    assert found["high"].reservation == replace(kept["high"], machine="b")
+    assert found["low"].broken is not None
+    assert found["low"].broken.subject == Cause.PRIORITY
 
 
 def test_after_a_restart_a_broken_device_is_the_cause_and_not_the_last_miss() -> None:
