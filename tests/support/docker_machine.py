@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from docker_engine import PrivateEngine
 from docker_images import INTERPRETER, SHOWN, STUB
 from patience import PATIENCE
+from workload_specs import a_notebook_of
 
 from fleet_agent.drivers.base import Handle, Job
 from fleet_agent.drivers.common.accounts import UidRange
@@ -19,10 +20,8 @@ from fleet_agent.drivers.docker.driver import DockerDriver
 from fleet_agent.drivers.docker.settings import FIRST_UID, DockerSettings
 from fleet_contracts.timeline import Progress
 from fleet_contracts.workloads import (
-    Accelerator,
     DriverName,
     Resources,
-    RuntimeSpec,
     WorkloadSpec,
 )
 
@@ -51,23 +50,14 @@ def a_container(ref: str = STUB, **changes: Any) -> WorkloadSpec:
     environment = {
         "JUPYTERHUB_API_TOKEN": TOKEN,
         "JUPYTERHUB_SERVICE_PREFIX": PREFIX,
-        "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:1{PREFIX}",
         "JUPYTERHUB_USER": OWNER,
         **changes.pop("environment", {}),
     }
-    spec = WorkloadSpec(
-        owner=OWNER,
+    spec = a_notebook_of(
+        OWNER,
+        DriverName.DOCKER,
+        ref,
         owner_id=2,
-        notebook="bea-default",
-        profile="jupyter",
-        class_name="cpu",
-        runtime=RuntimeSpec(
-            name="jupyter",
-            driver=DriverName.DOCKER,
-            ref=ref,
-            accelerator=Accelerator.CPU,
-            catalog_digest="0",
-        ),
         resources=Resources(cpu_milli=1000, memory_bytes=512 * MIB),
         environment=environment,
         start_seconds=PATIENCE,

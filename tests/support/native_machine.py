@@ -14,6 +14,7 @@ from typing import Any
 
 import uv
 from fake_hub import FakeHub
+from workload_specs import a_notebook_of
 
 from fleet_agent.drivers.base import Handle, Job
 from fleet_agent.drivers.common.accounts import UidRange
@@ -23,10 +24,7 @@ from fleet_agent.drivers.native.environments.wheel import installed_lab_package
 from fleet_agent.drivers.native.settings import NativeSettings
 from fleet_contracts.timeline import Progress
 from fleet_contracts.workloads import (
-    Accelerator,
     DriverName,
-    Resources,
-    RuntimeSpec,
     WorkloadSpec,
 )
 
@@ -115,26 +113,10 @@ def a_notebook(hub: FakeHub, **changes: Any) -> WorkloadSpec:
         "JUPYTERHUB_OAUTH_SCOPES": '["access:servers"]',
         "JUPYTERHUB_SERVER_NAME": "",
         "JUPYTERHUB_SERVICE_PREFIX": PREFIX,
-        "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:1{PREFIX}",
         "JUPYTERHUB_USER": OWNER,
         **changes.pop("environment", {}),
     }
-    spec = WorkloadSpec(
-        owner=OWNER,
-        owner_id=1,
-        notebook="anna-default",
-        profile="jupyter",
-        class_name="cpu",
-        runtime=RuntimeSpec(
-            name="jupyter",
-            driver=DriverName.NATIVE,
-            ref="jupyter",
-            accelerator=Accelerator.CPU,
-            catalog_digest="0",
-        ),
-        resources=Resources(),
-        environment=environment,
-    )
+    spec = a_notebook_of(OWNER, DriverName.NATIVE, "jupyter", environment=environment)
     return spec.model_copy(update=changes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from workload_specs import a_notebook_of
 
 from fleet_agent.drivers.base import DriverError
 from fleet_agent.drivers.common.accounts import Account
@@ -23,10 +24,8 @@ from fleet_agent.drivers.native.runs import RunFolder
 from fleet_agent.drivers.native.sandbox import Access, Mount
 from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import (
-    Accelerator,
     DriverName,
     Resources,
-    RuntimeSpec,
     WorkloadSpec,
 )
 
@@ -36,22 +35,12 @@ ANNA = Account(uid=1_900_000_000, gid=1_900_000_000, name="anna")
 
 def a_spec(*devices: str, **environment: str) -> WorkloadSpec:
     """Return the spec of a notebook."""
-    given = {"JUPYTERHUB_SERVICE_URL": "http://127.0.0.1:1/user/anna/", **environment}
-    return WorkloadSpec(
-        owner="anna",
-        owner_id=1,
-        notebook="anna-default",
-        profile="jupyter",
-        class_name="cpu",
-        runtime=RuntimeSpec(
-            name="jupyter",
-            driver=DriverName.NATIVE,
-            ref="jupyter",
-            accelerator=Accelerator.CPU,
-            catalog_digest="0",
-        ),
+    return a_notebook_of(
+        "anna",
+        DriverName.NATIVE,
+        "jupyter",
         resources=Resources(devices=devices),
-        environment=given,
+        environment=environment,
     )
 
 

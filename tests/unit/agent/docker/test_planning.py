@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from workload_specs import a_notebook_of
 
 from fleet_agent.drivers.base import DriverError, Job
 from fleet_agent.drivers.common.accounts import Account
@@ -26,8 +27,6 @@ from fleet_contracts.workloads import (
     Accelerator,
     DriverName,
     Resources,
-    RuntimeSpec,
-    WorkloadSpec,
 )
 
 
@@ -47,22 +46,14 @@ IMAGE = Image(id="sha256:1")
 
 def a_job(*devices: str, **environment: str) -> Job:
     """Return the job of a notebook; with *devices* of a GPU class."""
-    given = {"JUPYTERHUB_SERVICE_URL": "http://127.0.0.1:1/user/bea/", **environment}
-    spec = WorkloadSpec(
-        owner="bea",
-        owner_id=2,
-        notebook="bea-default",
-        profile="jupyter",
+    spec = a_notebook_of(
+        "bea",
+        DriverName.DOCKER,
+        "example/lab@sha256:1",
+        accelerator=Accelerator.CUDA if devices else Accelerator.CPU,
         class_name="small",
-        runtime=RuntimeSpec(
-            name="jupyter",
-            driver=DriverName.DOCKER,
-            ref="example/lab@sha256:1",
-            accelerator=Accelerator.CUDA if devices else Accelerator.CPU,
-            catalog_digest="0",
-        ),
         resources=Resources(cpu_milli=1500, memory_bytes=2**30, devices=devices),
-        environment=given,
+        environment=environment,
         arguments=("--debug",),
     )
     return Job(allocation="7-8", epoch=3, spec=spec)
