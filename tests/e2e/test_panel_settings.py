@@ -34,17 +34,37 @@ def choose(lab: PanelLab, **settings: Any) -> None:
 
 
 def test_limits_in_force_count_down(lab: PanelLab, peer: TimelinePeer) -> None:
-    """The Mac's GPU, memory, cores, and the time that is left, which ticks."""
+    """The Mac's GPU, memory, cores, what ends it, and the time that is left, which ticks.
+
+    Beside them, who asks for what is held.
+    """
     lab.open()
-    story = an_admission()
-    ends_at = story.time(4_000 + 90)
-    limits = {**LIMITS, "metal_reserved": True, "ends_at": ends_at}
+    wished = {"reason": "release_wished", "subject": "bob"}
+    story = an_admission().then(3_900, "ready", "note", explanation=wished)
+    time_limits = {
+        "limit": {"seconds": 7_200, "set_by": "class"},
+        "idle_limit": {"seconds": 1_800, "set_by": "profile"},
+    }
+    limits = {
+        **LIMITS,
+        "metal_reserved": True,
+        "ends_at": story.time(4_000 + 90),
+        "idle_ends": story.time(4_000 + 60),
+        "time_limits": time_limits,
+    }
     peer.say(story.document(limits=limits))
 
     told = lab.panel.get_by_role("list", name="Limits")
     expect(told).to_contain_text("Holds the Mac's GPU")
     expect(told).to_contain_text("64 GiB of memory")
     expect(told).to_contain_text("4 cores")
+    expect(told).to_contain_text(re.compile("Ends at .* unless something is computed"))
+    expect(told).to_contain_text(
+        "Ends after 2 h (set by the class), or after 30 min in which nothing is "
+        "computed (set by the profile)"
+    )
+    since = lab.panel.get_by_role("list", name="Since then")
+    expect(since).to_contain_text("Somebody, bob, waits for what this server holds")
     left = told.get_by_text("Time limit at")
     before = left.inner_text()
     expect(left).not_to_have_text(before)
