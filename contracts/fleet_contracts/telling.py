@@ -219,28 +219,34 @@ def _end_lines(limits: Limits, now: datetime) -> Iterator[str]:
 
 
 def ends_after(limits: TimeLimits) -> str:
-    """Say when a server ends by itself, and what set that; empty: it does not."""
+    """Say when a server ends by itself, and what set that; empty: it does not.
+
+    An entry that set both is named once, at the end.
+    """
     limit, idle = limits.limit, limits.idle_limit
+    by, whose = _set_by(limit), _set_by(idle)
+    values = {
+        "limit": _span_of(limit),
+        "idle": _span_of(idle),
+        "by": "" if by == whose else by,
+        # Behind one of which nobody knows it would speak of both.
+        "whose": "" if limit is not None and not by else whose,
+    }
     if limit is None and idle is None:
         return ""
-    if limit is None or idle is None:
-        phrase = "ends_idle" if limit is None else "ends_after"
-        values = {"by": _set_by("set", limit or idle)}
-    elif limit.set_by is idle.set_by:
-        phrase, values = "ends_either", {"whose": _set_by("both", idle)}
-    else:
-        phrase = "ends_either"
-        values = {"by": _set_by("set", limit), "whose": _set_by("set", idle)}
-    spans = {"limit": limit, "idle": idle}
-    values |= {name: span(it.seconds) for name, it in spans.items() if it is not None}
-    return said(TEXTS[phrase], {name: text for name, text in values.items() if text})
+    phrase = TEXTS["ends_idle" if limit is None else "ends_after"]
+    return said(phrase, {name: text for name, text in values.items() if text})
 
 
-def _set_by(lead: str, limit: TimeLimit | None) -> str:
+def _span_of(limit: TimeLimit | None) -> str:
+    return "" if limit is None else span(limit.seconds)
+
+
+def _set_by(limit: TimeLimit | None) -> str:
     """Say which entry set *limit*; empty: it is not known."""
     if limit is None or limit.set_by is None:
         return ""
-    return translated(TEXTS[f"{lead}_by_{limit.set_by.value}"])
+    return translated(TEXTS[f"set_by_{limit.set_by.value}"])
 
 
 def time_at(at: datetime, now: datetime) -> str:

@@ -115,14 +115,11 @@ TEXTS: Final[dict[str, str]] = {
     "ends": "Time limit at {time}, in {left}",
     "ended": "Time limit since {time}",
     "idle_ends": "Ends at {time} unless something is computed",
-    "ends_after": "Ends after {limit}[ ({by})]",
-    "ends_idle": "Ends after {idle} in which nothing is computed[ ({by})]",
-    "ends_either": "Ends after {limit}[ ({by})], or after {idle} in which nothing is "
-    "computed[ ({whose})]",
+    "ends_after": "Ends after {limit}[ ({by})]"
+    "[, or after {idle} in which nothing is computed][ ({whose})]",
+    "ends_idle": "Ends after {idle} in which nothing is computed[ ({whose})]",
     "set_by_class": "set by the class",
     "set_by_profile": "set by the profile",
-    "both_by_class": "both set by the class",
-    "both_by_profile": "both set by the profile",
     "as_of": "As of {time}",
     "never_ready": "never ready",
     "ready_in": "ready in {took}",
@@ -163,7 +160,7 @@ TEXTS: Final[dict[str, str]] = {
     "until": "{name} until {time} at the latest",
     "at_rest": "{holder} (GPU at rest since {time})",
     "idle": "{holder} (idle since {since}, ends at {time} if still idle)",
-    "likely_done": "{holder}, likely done by {time}, from {count} earlier ones",
+    "likely_done": "{holder} (likely done by {time}, from {count} earlier ones)",
     "asked": "{holder}, asked for it at {time}",
 }
 """What belongs to none of the tables above."""

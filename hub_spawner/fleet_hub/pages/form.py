@@ -212,7 +212,8 @@ def _class_line(
         name=offer.class_name,
         title=offer.class_title,
         holds=holdings(offer),
-        ends=ends_after(offer.time_limits),
+        # What never runs does not end.
+        ends=ends_after(offer.time_limits) if offer.choosable or elsewhere else "",
         state=state,
         word=translated(WORD if offer.ways_out else _WORDS[state]),
         ahead=say("%1 waiting", offer.waiting)

@@ -346,13 +346,10 @@ export const TEXTS = {
   ends: t.__('Time limit at {time}, in {left}'),
   ended: t.__('Time limit since {time}'),
   idle_ends: t.__('Ends at {time} unless something is computed'),
-  ends_after: t.__('Ends after {limit}[ ({by})]'),
-  ends_idle: t.__('Ends after {idle} in which nothing is computed[ ({by})]'),
-  ends_either: t.__('Ends after {limit}[ ({by})], or after {idle} in which nothing is computed[ ({whose})]'),
+  ends_after: t.__('Ends after {limit}[ ({by})][, or after {idle} in which nothing is computed][ ({whose})]'),
+  ends_idle: t.__('Ends after {idle} in which nothing is computed[ ({whose})]'),
   set_by_class: t.__('set by the class'),
   set_by_profile: t.__('set by the profile'),
-  both_by_class: t.__('both set by the class'),
-  both_by_profile: t.__('both set by the profile'),
   as_of: t.__('As of {time}'),
   never_ready: t.__('never ready'),
   ready_in: t.__('ready in {took}'),
@@ -387,7 +384,7 @@ export const TEXTS = {
   until: t.__('{name} until {time} at the latest'),
   at_rest: t.__('{holder} (GPU at rest since {time})'),
   idle: t.__('{holder} (idle since {since}, ends at {time} if still idle)'),
-  likely_done: t.__('{holder}, likely done by {time}, from {count} earlier ones'),
+  likely_done: t.__('{holder} (likely done by {time}, from {count} earlier ones)'),
   asked: t.__('{holder}, asked for it at {time}')
 } satisfies Readonly<Record<string, Phrase>>;
 

@@ -25,7 +25,6 @@ import type {
   ITimeLimits,
   ITimeline,
   ITimelineEvent,
-  SetBy,
   State
 } from './contract.js';
 import { say } from './fill.js';
@@ -45,15 +44,6 @@ import { capital, inside, remedy, sentence } from './reasons.js';
 import { english } from './translator.js';
 import type { ITranslator } from './translator.js';
 import type { IRun, IStep, IView, StepStatus } from './view.js';
-
-const SET_BY: Readonly<Record<SetBy, Phrase>> = {
-  class: TEXTS.set_by_class,
-  profile: TEXTS.set_by_profile
-};
-const BOTH_SET_BY: Readonly<Record<SetBy, Phrase>> = {
-  class: TEXTS.both_by_class,
-  profile: TEXTS.both_by_profile
-};
 
 /** One limit in force. */
 export interface ILimitLine {
@@ -270,32 +260,38 @@ export class Words {
     return lines;
   }
 
-  /** Say when a server ends by itself, and what set that; empty: it does not. */
+  /**
+   * Say when a server ends by itself, and what set that; empty: it does not.
+   *
+   * An entry that set both is named once, at the end.
+   */
   endsAfter(limits: ITimeLimits | null | undefined): string {
-    const limit = limits?.limit;
-    const idle = limits?.idle_limit;
+    const { limit, idle_limit: idle } = limits ?? {};
+    if (!limit && !idle) {
+      return '';
+    }
     const time = (it: ITimeLimit | null | undefined) =>
       it ? span(this.trans, it.seconds) : '';
-    const values = { limit: time(limit), idle: time(idle) };
-    if (limit && idle) {
-      const isOne = (limit.set_by ?? null) === (idle.set_by ?? null);
-      return this._say(TEXTS.ends_either, {
-        ...values,
-        by: isOne ? '' : this._setBy(limit),
-        whose: isOne ? this._setBy(idle, BOTH_SET_BY) : this._setBy(idle)
-      });
-    }
-    if (idle) {
-      return this._say(TEXTS.ends_idle, { ...values, by: this._setBy(idle) });
-    }
-    return limit
-      ? this._say(TEXTS.ends_after, { ...values, by: this._setBy(limit) })
-      : '';
+    const by = this._setBy(limit);
+    const whose = this._setBy(idle);
+    return this._say(limit ? TEXTS.ends_after : TEXTS.ends_idle, {
+      limit: time(limit),
+      idle: time(idle),
+      by: by === whose ? '' : by,
+      // Behind one of which nobody knows it would speak of both.
+      whose: limit && !by ? '' : whose
+    });
   }
 
-  private _setBy({ set_by: entry }: ITimeLimit, table = SET_BY): string {
-    const phrase = entry ? (table[entry] as Phrase | undefined) : undefined;
-    return phrase ? this._say(phrase) : '';
+  private _setBy(limit: ITimeLimit | null | undefined): string {
+    switch (limit?.set_by) {
+      case 'class':
+        return this._say(TEXTS.set_by_class);
+      case 'profile':
+        return this._say(TEXTS.set_by_profile);
+      default:
+        return '';
+    }
   }
 
   private _ends(endsAt: number, now: number): string {

@@ -215,7 +215,7 @@ def test_a_holder_is_told_with_how_it_rests_and_whether_it_was_asked() -> None:
     assert holder_words(idle, NOON) == whole
     assert holder_words(asked, NOON) == f"{whole}, asked for it at 12:07 UTC"
     likely = LikelyEnd(early=NOON, late=NOON.replace(hour=14), samples=34)
-    done = f"{whole}, likely done by 14:00 UTC, from 34 earlier ones"
+    done = f"{whole} (likely done by 14:00 UTC, from 34 earlier ones)"
     tells = idle.model_copy(update={"likely_end": likely})
     assert holder_words(tells, NOON) == done
     both = asked.model_copy(update={"likely_end": likely})

@@ -266,16 +266,13 @@ UNKNOWN = TimeLimit(seconds=600)
             BY_PROFILE,
             (
                 "Ends after 30 min, or after 30 min in which nothing is computed "
-                "(both set by the profile)"
+                "(set by the profile)"
             ),
         ),
         (
             UNKNOWN,
             BY_CLASS,
-            (
-                "Ends after 10 min, or after 2 h in which nothing is computed "
-                "(set by the class)"
-            ),
+            ("Ends after 10 min, or after 2 h in which nothing is computed"),
         ),
         (
             UNKNOWN,

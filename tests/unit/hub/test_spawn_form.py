@@ -99,12 +99,16 @@ LIMITS = TimeLimits(
 
 def test_a_card_says_when_its_server_ends_and_what_set_that() -> None:
     """With or without a script, and to a screen reader with the state of the card."""
-    page = form(an_offer("a", time_limits=LIMITS), an_offer("b"))
+    never = not_startable(
+        Reason.CPU_TOO_SMALL, choosable=False, profile="c", time_limits=LIMITS
+    )
+    page = form(an_offer("a", time_limits=LIMITS), an_offer("b"), never)
     assert page.select_one("#fleet-ends-a").text == (
         "Ends after 2 h (set by the class), or after 30 min in which nothing is "
         "computed (set by the profile)"
     )
     assert page.select_one("#fleet-ends-b").text == ""
+    assert page.select_one("#fleet-ends-c").text == "", "it never runs"
     described = page.select_one("#fleet-profile-a")["aria-describedby"].split()
     assert described == ["fleet-ends-a", "fleet-state-a"]
 
