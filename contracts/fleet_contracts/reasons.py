@@ -357,8 +357,8 @@ class Holder(Contract):
     idle_ends: AwareDatetime | None = None
     """When its idle limit ends it if it stays so; None: it has none, or is at work."""
     likely_end: LikelyEnd | None = None
-    """None: too few of its class held on for longer so far, it ends soon anyway, or it is
-    one of those that a machine among many has beside the first three."""
+    """None: too few of its class held on for longer so far, or it ends soon anyway; of one
+    among many machines, only whoever ends first there has one."""
     handle: str | None = None
     """By this whoever waits can ask for what it holds; None: nobody would be asked."""
     asked_at: AwareDatetime | None = None

@@ -19,8 +19,7 @@ from fleet_contracts.reasons import Explanation, Holder, Reason, ReasonKind
 from fleet_contracts.timeline_phrases import HEADLINES, TEXTS
 
 
-MOST_HOLDERS = 3
-"""Holders that a sentence names; the others are counted."""
+_MOST_HOLDERS = 3
 _CODES = frozenset(Reason)
 _COUNTED = {
     "devices": (mark("%1 device"), "%1 devices"),
@@ -111,7 +110,7 @@ def _waiting(
 
 
 def _holders(holders: tuple[Holder, ...], now: datetime | None) -> str:
-    shown = holders[:MOST_HOLDERS]
+    shown = holders[:_MOST_HOLDERS]
     held = [holder_words(holder, now) for holder in shown if not holder.promised]
     promised = [_named(holder) for holder in shown if holder.promised]
     more = len(holders) - len(shown)

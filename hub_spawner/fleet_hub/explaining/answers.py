@@ -10,7 +10,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.changes import change_sentence
 from fleet_contracts.language import said, speaks_of_another
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_contracts.sentences import MOST_HOLDERS, headline, prospect, remedy, sentence
+from fleet_contracts.sentences import headline, prospect, remedy, sentence
 from fleet_contracts.telling import ends_after
 from fleet_contracts.time_limits import NO_LIMITS, TimeLimits
 from fleet_contracts.timeline import LikelyStart
@@ -350,7 +350,7 @@ def _answer(inquiry: Inquiry, found: Inspection) -> Answer:
     # What several machines say alike is put into words once.
     distinct = {id(one.explanation): one.explanation for one in machines}
     words = {
-        key: _told(with_likely_ends(why, runs, now=seconds, most=MOST_HOLDERS), now)
+        key: _told(with_likely_ends(why, runs, now=seconds, most=1), now)
         for key, why in distinct.items()
         if why is not None
     }

@@ -83,7 +83,7 @@ def with_likely_ends(
 ) -> Explanation:
     """Return *explanation* with when its holders are likely done, where that is known.
 
-    Only the first *most* are looked at: one of forty machines has as many holders.
+    Only the first *most* are looked at: those that end first come first.
     """
     looked_at, others = explanation.holders[:most], explanation.holders[most:]
     holders = tuple(_with_end(holder, runs, now) for holder in looked_at)
