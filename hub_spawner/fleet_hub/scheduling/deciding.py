@@ -64,7 +64,8 @@ class Decider:
         if waiter.bar is not None:
             lost = loss_by(self._fleet, waiter, waiter.bar)
             if lost is not None:
-                self._withdraw(waiter, lost)
+                # What took its ground before that is why it has to look for another.
+                self._withdraw(waiter, waiter.lost or lost)
             return
         if waiter.start <= now:
             # Its time has come: its own promise must not stand in its way.

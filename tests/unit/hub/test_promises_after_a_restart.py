@@ -206,6 +206,35 @@ def test_what_took_one_place_is_not_the_cause_when_the_next_one_is_lost() -> Non
     assert (waiter.broken, waiter.lost) == (None, None)
 
 
+def test_a_machine_that_stayed_away_is_the_cause_though_a_quota_is_used_up_by_then() -> (
+    None
+):
+    """Whoever comes first has the quota now; what was lost before was lost by the machine."""
+    due = NOON + HOUR
+    kept = Reservation(machine="b", driver=DriverName.NATIVE, start=due)
+    planner = a_planner(
+        a_busy_box("a", NOON + 2 * HOUR),
+        replace(a_busy_box("b", due - SLACK_SECONDS), online=False),
+        recovering=True,
+        catalog=HOURLY_GPUS.model_copy(
+            update={"quotas": (Quota(user="alice", devices=1),)}
+        ),
+        waiting=(
+            a_gpu_request("promised", promise=due, reservation=kept),
+            a_gpu_request("first", asked_at=NOON - 90),
+        ),
+    )
+    planner.decide(NOON)
+    planner.recover(recovering=False)
+    planner.decide(NOON + 30)
+    found = told(planner)
+    assert found["first"].no_later_than is not None
+    lost = found["promised"]
+    assert lost.explanation.reason is Reason.USER_LIMIT
+    assert lost.broken is not None
+    assert (lost.broken.subject, lost.broken.machine) == (Reason.OFFLINE, "b")
+
+
 @pytest.mark.parametrize(
     ("home", "cause"),
     [
