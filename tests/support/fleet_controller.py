@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller_catalogs import a_catalog
-from fake_agent import FakeAgent, some_capabilities  # noqa: F401 - asked for here
+from fake_agent import FakeAgent
 from fleet_builders import CountingIds, ManualClock, a_principal
-from scheduling_builders import GIB  # noqa: F401 - asked for here
 
 from fleet_contracts.catalog import Catalog
 from fleet_contracts.enrolment import answer_to
