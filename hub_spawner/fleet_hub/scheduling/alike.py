@@ -62,7 +62,7 @@ class _Sheaf:
         self._waiter = waiter
         self._bar = planner.bar_of(waiter)
         self._rejected_by = waiter.waiting.rejected_by
-        self._promised = planner.promises.machines()
+        self._promised = frozenset(planner.promises.machines())
         self._names: dict[Explanation | None, list[str]] = {}
         self._disks: dict[Reason, list[tuple[str, int, int]]] = {}
         self._of_disk: dict[Reason, Explanation] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from fleet_contracts.changes import Change, ChangeKind
@@ -81,18 +81,42 @@ def changes_for(
     return (*(change for _, change in found), *search.classes())
 
 
-@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is free of machines of which something is promised to others.
+
+    Nobody may ask; whoever asks again is told what was found the first time.
+    """
+
+    def __init__(self, planner: Planner, waiter: Waiter) -> None:
+        self._planner = planner
+        self._mine = (waiter.workload,)
+        self._found: frozenset[Vector] | None = None
+
+    def __iter__(self) -> Iterator[Vector]:
+        if self._found is None:
+            self._found = frozenset(self._look())
+        return iter(self._found)
+
+    def _look(self) -> Iterator[Vector]:
+        planner = self._planner
+        for name in planner.promises.machines() & planner.fleet.entries.keys():
+            room = planner.fleet.entries[name].room_without(self._mine, planner.now)
+            yield from (amounts for _, amounts in room)
+
+
 class _Search:
     """Tries other requests of one asker on one fleet."""
 
-    planner: Planner
-    waiter: Waiter
-    must_be_free: bool
+    def __init__(self, planner: Planner, waiter: Waiter, *, must_be_free: bool) -> None:
+        self.planner = planner
+        self.waiter = waiter
+        self.must_be_free = must_be_free
+        self._beside = _Beside(planner, waiter)
 
     def smallest(self, kind: ChangeKind) -> Iterator[tuple[float, Change]]:
         """Yield the smallest helpful change of *kind* with its size, if there is one."""
         chosen = self.waiter.request.chosen
-        steps = STEPS[kind](self.planner.fleet, chosen, self._beside_promises())
+        steps = STEPS[kind](self.planner.fleet, chosen, self._beside)
         if kind is ChangeKind.DEVICE_MODEL:
             helpful = [step for step in steps if self._helps(self._with(step))]
             tried = [(step, self._prospect(self._with(step))) for step in helpful]
@@ -109,13 +133,6 @@ class _Search:
             step, prospect = best
             requested = written(kind, self.waiter.request.chosen)
             yield step.kept, _change(kind, requested, step.instead, prospect)
-
-    def _beside_promises(self) -> Iterator[Vector]:
-        """Yield what is free of machines of which something is promised to others."""
-        planner, mine = self.planner, (self.waiter.workload,)
-        for name in planner.promises.machines() & planner.fleet.entries.keys():
-            room = planner.fleet.entries[name].room_without(mine, planner.now)
-            yield from (amounts for _, amounts in room)
 
     def classes(self) -> Iterator[Change]:
         """Yield the first other class of the profile that would help, the kin first."""

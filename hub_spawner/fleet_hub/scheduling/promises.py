@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, KeysView, Mapping
 
 from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation, Holder, Reason
@@ -70,9 +70,9 @@ class Promises:
         """Return who is promised something on machine *name*."""
         return frozenset(self._on.get(name, ()))
 
-    def machines(self) -> set[str]:
-        """Return the machines of which something is promised."""
-        return {name for name, workloads in self._on.items() if workloads}
+    def machines(self) -> KeysView[str]:
+        """Return the machines of which something is promised, now and later."""
+        return self._on.keys()
 
     def keeper_on(self, name: str) -> Waiter | None:
         """Return for whom machine *name* is kept without a time."""
@@ -96,7 +96,10 @@ class Promises:
         del self._promised[waiter.workload]
         if found.start >= SOMEDAY:
             del self._kept[found.machine]
-        self._on[found.machine].discard(waiter.workload)
+        here = self._on[found.machine]
+        here.discard(waiter.workload)
+        if not here:
+            del self._on[found.machine]
         self._behind[_behind(waiter)] -= 1
         self._moved(waiter)
         entry = self._fleet.entries.get(found.machine)
