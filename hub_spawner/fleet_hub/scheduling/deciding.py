@@ -64,8 +64,7 @@ class Decider:
         if waiter.bar is not None:
             lost = loss_by(self._fleet, waiter, waiter.bar)
             if lost is not None:
-                # What took its ground before that is why it has to look for another.
-                self._withdraw(waiter, waiter.lost or lost)
+                self._withdraw(waiter, _taken_before(waiter) or lost)
             return
         if waiter.start <= now:
             # Its time has come: its own promise must not stand in its way.
@@ -216,6 +215,15 @@ class Decider:
         allocation = promised_allocation(waiter, placement, now)
         entry.hold(allocation)
         self._started(waiter, placement, allocation)
+
+
+def _taken_before(waiter: Waiter) -> Explanation | None:
+    """Return what took a machine's place from *waiter* before anything barred it.
+
+    That is why it has to look for another place; that it asked anew takes no machine's.
+    """
+    lost = waiter.lost
+    return lost if lost is not None and lost.machine is not None else None
 
 
 def _is_worse(found: Found, waiter: Waiter) -> bool:
