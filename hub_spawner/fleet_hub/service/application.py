@@ -311,6 +311,14 @@ class FleetService(Application):
         finally:
             store.close()
 
+    def _catalogs(self, places: Places) -> CatalogSource:
+        if not self.catalog:
+            return DefaultCatalog()
+        keeper = CatalogKeeper(file=places.controller / "catalog.json")
+        catalogs = FileCatalog(Path(self.catalog), keeper=keeper)
+        catalogs.settle()
+        return catalogs
+
     def _compose(self, places: Places, store: SqliteStore) -> Context:
         registry = LinkRegistry()
         api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
@@ -318,14 +326,7 @@ class FleetService(Application):
             "JUPYTERHUB_SERVICE_PREFIX", f"/services/{SERVICE_NAME}/"
         )
         network = HostNetwork(self._hub_hosts(api_url))
-        catalogs: CatalogSource = (
-            FileCatalog(
-                Path(self.catalog),
-                keeper=CatalogKeeper(file=places.controller / "catalog.json"),
-            )
-            if self.catalog
-            else DefaultCatalog()
-        )
+        catalogs = self._catalogs(places)
         core = Core(
             store=store,
             links=registry,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ log = structlog.get_logger()
 
 _KEPT: Final = 20
 """Reloads that are remembered."""
+_PAUSE_SECONDS: Final = 1.0
+"""How long a file has to stay as it is before it counts as written."""
+_MOST_PAUSES: Final = 5
+"""How often a start waits for that: who writes for longer is not waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +100,7 @@ class FileCatalog:
         """Read *path*; where that is broken, use what *keeper* has of it.
 
         So it is where the file is another one than was in force: somebody may be
-        writing it just now.  It is read as any edit is, once nobody does.
+        writing it just now.  ``settle``, or a later look, reads it once nobody does.
 
         Raises:
             CatalogError: it cannot be read, or has faults, and was never in order.
@@ -122,6 +127,18 @@ class FileCatalog:
             self._stamp = kept.stamp
         else:
             self._keep()
+
+    def settle(self, pause: Callable[[float], None] = time.sleep) -> None:
+        """Use an edit that was there at the start, before anybody is served.
+
+        Takes a second where there is one, and five where somebody goes on writing: then
+        the earlier catalog stays in force until they have ended.
+        """
+        for _ in range(_MOST_PAUSES):
+            if self._stamp == _stamp(self._path):
+                return
+            pause(_PAUSE_SECONDS)
+            self.take(self.look())
 
     def current(self) -> Catalog:
         """Return the last catalog that was valid."""

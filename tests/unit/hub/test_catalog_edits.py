@@ -103,6 +103,51 @@ def test_what_is_being_written_while_the_controller_starts_is_not_read_either(
     assert len(reload.edits) == 1, "and the edit is told, though nobody was there"
 
 
+def test_an_edit_from_before_the_start_is_in_force_before_anybody_is_served(
+    tmp_path: Path,
+) -> None:
+    """After a second in which it stayed as it is; without an edit nothing is waited for."""
+    file = tmp_path / "catalog.yaml"
+    file.write_text(GOOD)
+    kept_in(tmp_path, file).settle(lambda _: pytest.fail("there is no edit"))
+    halves = [GOOD, GOOD.replace("cpu: 1", "cpu: 2")]
+    edit(file, GOOD.replace("cpu: 1", "cpu: 3"))
+    again = kept_in(tmp_path, file)
+    assert again.current().classes[0].cpu_milli == 1000
+    pauses: list[float] = []
+
+    def goes_on_writing(seconds: float) -> None:
+        pauses.append(seconds)
+        if halves:
+            edit(file, halves.pop(0))
+
+    again.settle(goes_on_writing)
+    assert again.current().classes[0].cpu_milli == 2000
+    assert pauses == [1.0] * 3
+
+
+def test_who_goes_on_writing_does_not_keep_a_controller_from_starting(
+    tmp_path: Path,
+) -> None:
+    """The earlier catalog is in force meanwhile; nor does a bad edit keep it."""
+    file = tmp_path / "catalog.yaml"
+    file.write_text(GOOD)
+    kept_in(tmp_path, file)
+    edit(file, GOOD.replace("cpu: 1", "cpu: 3"))
+    again = kept_in(tmp_path, file)
+    pauses: list[float] = []
+
+    def writes(seconds: float) -> None:
+        pauses.append(seconds)
+        edit(file, GOOD.replace("cpu: 1", f"cpu: {len(pauses) + 3}"))
+
+    again.settle(writes)
+    assert len(pauses) == 5
+    assert again.current().classes[0].cpu_milli == 1000
+    edit(file, "classes: [")
+    kept_in(tmp_path, file).settle(lambda _: pytest.fail("it was read, and is bad"))
+
+
 def test_a_file_that_was_only_touched_or_replaced_is_in_force_at_once(
     tmp_path: Path,
 ) -> None:
