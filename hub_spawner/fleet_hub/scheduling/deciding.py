@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation
@@ -18,6 +19,10 @@ from fleet_hub.scheduling.quota_watch import QuotaWatch
 from fleet_hub.scheduling.snapshot import Allocation
 from fleet_hub.scheduling.turns import most_promises
 from fleet_hub.scheduling.waiter import NOTICEABLE_SECONDS, Waiter
+
+
+_NO_ROOM: Final = broken(Cause.LESS_ROOM, None)
+"""What took a place of which nobody knows what did."""
 
 
 class Decider:
@@ -66,9 +71,9 @@ class Decider:
             if lost is not None:
                 self._withdraw(waiter, _taken_before(waiter) or lost)
             return
-        if waiter.start <= now:
+        if waiter.found is not None and waiter.start <= now:
             # Its time has come: its own promise must not stand in its way.
-            waiter.lost = self._promises.why_not_now(waiter, now)
+            waiter.lost = self._promises.why_not_now(waiter.found.machine, now)
             self.free(waiter)
             self.recheck(waiter)
         if waiter.found is None:
@@ -121,7 +126,7 @@ class Decider:
         """Compare a promise with what was said before, and remember when it is due."""
         start, said = waiter.start, waiter.promise
         if said is not None and start > said + NOTICEABLE_SECONDS:
-            waiter.broken, waiter.promise = waiter.lost or _no_room(), start
+            waiter.broken, waiter.promise = waiter.lost or _NO_ROOM, start
             self._agenda.let_down.add(waiter.workload)
         else:
             waiter.promise = start if said is None else min(said, start)
@@ -191,7 +196,7 @@ class Decider:
             self.free(waiter)
             self.recheck(waiter)
         if waiter.promise is not None:
-            waiter.broken, waiter.promise = cause or _no_room(), None
+            waiter.broken, waiter.promise = cause or _NO_ROOM, None
             self._agenda.let_down.add(waiter.workload)
         waiter.lost = None
 
@@ -231,7 +236,3 @@ def _is_worse(found: Found, waiter: Waiter) -> bool:
     if not waiter.is_unrestored or waiter.found or waiter.promise is None:
         return False
     return found.start > waiter.promise + NOTICEABLE_SECONDS
-
-
-def _no_room() -> Explanation:
-    return broken(Cause.LESS_ROOM, None)

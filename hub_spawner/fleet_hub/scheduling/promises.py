@@ -152,11 +152,8 @@ class Promises:
             return broken((unhealthy or outlook.nearest_miss).reason, name)
         return _cause(entry, name, now)
 
-    def why_not_now(self, waiter: Waiter, now: float) -> Explanation | None:
-        """Return what is to blame if *waiter* cannot start now where it was to."""
-        if waiter.found is None:
-            return None
-        name = waiter.found.machine
+    def why_not_now(self, name: str, now: float) -> Explanation:
+        """Return what is to blame if nothing can start now that was to on a machine."""
         return _cause(self._fleet.entries.get(name), name, now)
 
     def check(self, name: str, now: float) -> list[Waiter]:
