@@ -13,19 +13,27 @@ from fleet_contracts.protocol import COPYING_PROTOCOL, Launch, Stop
 from fleet_contracts.reasons import Reason
 from fleet_contracts.sentences import sentence
 from fleet_contracts.workloads import DriverName
+from fleet_hub.admission import Offer
 from fleet_hub.controller import offering, reconciling
 from fleet_hub.controller.errors import RequestRefusedError
+from fleet_hub.controller.records import Workload
+
+
+def offered_gpu(fleet: Fleet, record: Workload) -> Offer:
+    """Return what the form offers of the GPU class to whoever has the files."""
+    (gpu,) = [
+        offer
+        for offer in offering.offers_for(fleet.core, a_principal(), record.key).offers
+        if offer.class_name == "gpu"
+    ]
+    return gpu
 
 
 def test_an_old_agent_with_the_files_is_told_as_the_reason() -> None:
     """The offer is not made, and asking all the same is refused with the reason."""
     fleet, record = a_fleet()
     speaks(fleet, "cpu-box", OLD)
-    (gpu,) = [
-        offer
-        for offer in offering.offers_for(fleet.core, a_principal(), record.key).offers
-        if offer.class_name == "gpu"
-    ]
+    gpu = offered_gpu(fleet, record)
     assert [way.kind for way in gpu.ways_out] == ["keep_class", "fresh_folder"]
     assert (gpu.no_copy.reason, gpu.no_copy.machine) == (
         Reason.AGENT_TOO_OLD,
@@ -41,11 +49,7 @@ def test_an_old_agent_is_not_chosen_to_receive_files() -> None:
     """It waits, told why, and starts as soon as that agent has been renewed."""
     fleet, record = a_fleet()
     speaks(fleet, "gpu-box", OLD)
-    (gpu,) = [
-        offer
-        for offer in offering.offers_for(fleet.core, a_principal(), record.key).offers
-        if offer.class_name == "gpu"
-    ]
+    gpu = offered_gpu(fleet, record)
     assert [way.kind for way in gpu.ways_out] == ["keep_class", "fresh_folder"]
     assert gpu.no_copy.machine == "gpu-box"
     waiting = choose(fleet)
@@ -75,11 +79,7 @@ def test_a_machine_that_keeps_no_files_is_given_no_copy(
     fleet, record = a_fleet()
     drivers = {DriverName(name): it for name, it in usable.items()}
     with_drivers(fleet, drivers)
-    (gpu,) = [
-        offer
-        for offer in offering.offers_for(fleet.core, a_principal(), record.key).offers
-        if offer.class_name == "gpu"
-    ]
+    gpu = offered_gpu(fleet, record)
     kinds = {way.kind for way in gpu.ways_out}
     assert ("copy_files" in kinds) is is_offered
     assert "fresh_folder" in kinds
