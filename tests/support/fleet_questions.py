@@ -96,7 +96,15 @@ class FleetQuestions:
         return self.wait_ready(user, server)
 
     def stop_server(self, user: str, server: str = "", **more: Any) -> None:
-        """Stop a server, and wait until the Hub says so."""
+        """Stop a server, and wait until the Hub says so.
+
+        A Hub that just started looks first at all that ran before it, and answers 500
+        to whoever stops a server under its eyes.
+        """
+        wait_until(
+            lambda: (self.server(user, server) or {}).get("pending") != "check",
+            f"the Hub has looked at {user}/{server}",
+        )
         answer = self.api("DELETE", server_path(user, server), user=user, **more)
         assert answer.status_code in {202, 204}, answer.text
         wait_until(
