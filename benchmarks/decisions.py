@@ -212,6 +212,13 @@ class Load:
         self.running.pop()
         self.planner.release(*last)
 
+    def happens(self) -> int:
+        """One ends and another asks, a moment later; return how many begin by it."""
+        self.now += self.chance.expovariate(2.0)
+        self.end_one()
+        self.ask()
+        return self.decide()
+
 
 class Moves:
     """Counts the promises that were made or moved."""
@@ -271,7 +278,7 @@ def measure(machines: int, waiting: int, events: int) -> Measured:
         "explanation": list(_explanations(load, 1000)),
         "what_if": list(_what_ifs(load, 1000)),
     }
-    first = _full_explanations(load, _first_questions())
+    first = _full_explanations(load, _first_questions(load))
     samples["first_full_explanation"] = first.wall
     every = _full_explanations(load, _questions(load, 1000))
     samples["full_explanation"] = every.wall
@@ -316,55 +323,34 @@ class Took:
     processor: list[float] = field(default_factory=list)
 
 
-def _first_questions() -> Iterator[dict[str, str]]:
+def _first_questions(load: Load) -> Iterator[dict[str, str]]:
     """Yield one question about each class that nobody has asked about before."""
     for item in UNASKED:
+        load.happens()
         yield {"profile": "new", "class": item.name, "user": USERS[0].name}
 
 
 def _questions(load: Load, count: int) -> Iterator[dict[str, str]]:
-    """Yield questions about who waits, and about what somebody might ask for."""
-    names = sorted(load.planner.waiters)
+    """Yield questions about who waits, and about what somebody might ask for.
+
+    Before each of them something happens, as it does in a fleet.
+    """
     for number in range(count):
+        load.happens()
         if number % 2:
             user, chosen = load.chance.choice(USERS), load.chance.choice(CLASSES)
             yield {"profile": "lab", "class": chosen.name, "user": user.name}
         else:
-            yield {"workload": load.chance.choice(names)}
+            yield {"workload": load.chance.choice(sorted(load.planner.waiters))}
 
 
 def _full_explanations(load: Load, questions: Iterable[dict[str, str]]) -> Took:
     """Return how long everything takes: each machine, what would help, JSON included."""
-    planner = load.planner
-
-    def subject(name: str) -> Subject:
-        waiting = planner.waiters[name].waiting
-        return Subject(
-            workload=name,
-            generation=1,
-            principal=waiting.principal,
-            server="",
-            profile=waiting.profile,
-            class_name=waiting.class_name,
-            state=State.QUEUED,
-            asked_at=datetime.fromtimestamp(waiting.asked_at, UTC),
-            headline="",
-        )
-
-    view = View(
-        as_of=datetime.fromtimestamp(load.now, UTC),
-        planner=planner,
-        starts={},
-        subject=subject,
-        principal=lambda name: None,
-        waits=lambda: (),
-        history=History(),
-        runs=Runs(EARLIER),
-    )
-    took = Took()
+    planner, took = load.planner, Took()
     # What came before had priority and did not rest: that is made up for first.
     time.sleep(1)
     for asked in questions:
+        view = _view(load)
         question = Question.model_validate(asked)
         start, worked = time.perf_counter(), time.process_time()
         found = answer(view, question)
@@ -377,6 +363,35 @@ def _full_explanations(load: Load, questions: Iterable[dict[str, str]]) -> Took:
         assert told == len(planner.fleet.entries)
         assert text
     return took
+
+
+def _view(load: Load) -> View:
+    """Return what the service answers from."""
+
+    def subject(name: str) -> Subject:
+        waiting = load.planner.waiters[name].waiting
+        return Subject(
+            workload=name,
+            generation=1,
+            principal=waiting.principal,
+            server="",
+            profile=waiting.profile,
+            class_name=waiting.class_name,
+            state=State.QUEUED,
+            asked_at=datetime.fromtimestamp(waiting.asked_at, UTC),
+            headline="",
+        )
+
+    return View(
+        as_of=datetime.fromtimestamp(load.now, UTC),
+        planner=load.planner,
+        starts={},
+        subject=subject,
+        principal=lambda name: None,
+        waits=lambda: (),
+        history=History(),
+        runs=Runs(EARLIER),
+    )
 
 
 def main() -> None:

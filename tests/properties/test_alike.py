@@ -41,7 +41,7 @@ from fleet_hub.scheduling.outlooks import DRIVER_ORDER, look
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.positions import position, positions
-from fleet_hub.scheduling.prospects import prospect_of, would_serve, would_start
+from fleet_hub.scheduling.prospects import Prospects
 from fleet_hub.scheduling.snapshot import MachineState, Pin, Sharing, Snapshot
 from fleet_hub.scheduling.survey import answer_of
 from fleet_hub.scheduling.telling import told
@@ -316,9 +316,10 @@ def check_everybody(planner: Planner, class_name: str) -> None:
         assert position(planner, name) == places[name]
         check(planner, waiter, inspect_waiting(planner, name))
         serving, starting = counted(planner, waiter)
-        assert prospect_of(planner, waiter, waiter.request) == (serving, starting)
-        assert would_serve(planner, waiter, waiter.request) is (serving > 0)
-        assert would_start(planner, waiter, waiter.request) is (starting > 0)
+        prospects = Prospects(planner, waiter)
+        assert prospects.of(waiter.request) == (serving, starting)
+        assert prospects.would_serve(waiter.request) is (serving > 0)
+        assert prospects.would_start(waiter.request) is (starting > 0)
     asked = a_waiting("zz", class_name=class_name)
     found = inspect_request(planner, asked)
     with planner.imagine(asked) as imagined:
@@ -372,7 +373,7 @@ def test_equal_machines_answer_apart_where_a_promise_or_a_disk_tells_them_apart(
     }
     with planner.imagine(asked) as waiter:
         assert isinstance(waiter, Waiter)
-        assert prospect_of(planner, waiter, waiter.request) == (3, 1)
+        assert Prospects(planner, waiter).of(waiter.request) == (3, 1)
     # What leaves room for the promised start is in nobody's way.
     tiny = inspect_request(planner, a_waiting("zz", class_name="tiny")).alike
     assert [(one.reason, one.machines) for one in tiny] == [(None, tuple("abcde"))]

@@ -270,7 +270,9 @@ class Engine:
             planner.put_machine(state)
             return True
         # Observations are no news: nobody starts or waits because of them.
-        before, entry.machine = entry.machine, _seen_as(entry.machine, state)
+        before, seen = entry.machine, _seen_as(entry.machine, state)
+        if seen != before:
+            entry.observe(seen)
         if (before.rested, before.idle) != (state.rested, state.idle):
             # Yet who waits is told of them.
             self.line_moved()

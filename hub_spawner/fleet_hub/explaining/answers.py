@@ -10,7 +10,7 @@ from fleet_contracts.allocations import State
 from fleet_contracts.changes import change_sentence
 from fleet_contracts.language import said, speaks_of_another
 from fleet_contracts.reasons import Explanation, Reason
-from fleet_contracts.sentences import headline, prospect, remedy, sentence
+from fleet_contracts.sentences import headline, prospect
 from fleet_contracts.telling import ends_after
 from fleet_contracts.time_limits import NO_LIMITS, TimeLimits
 from fleet_contracts.timeline import LikelyStart
@@ -27,9 +27,9 @@ from fleet_hub.explaining.document import (
     OtherWay,
     Question,
     SaidAlike,
-    Told,
 )
 from fleet_hub.explaining.state import Subject
+from fleet_hub.explaining.told import RecentWords, told
 from fleet_hub.explaining.view import View
 from fleet_hub.explaining.ways import way_out
 from fleet_hub.scheduling.alike import Alike
@@ -37,11 +37,12 @@ from fleet_hub.scheduling.decisions import Verdict, Wait
 from fleet_hub.scheduling.inspection import (
     PAGE,
     Inspection,
+    MachineAnswer,
     inspect_request,
     inspect_waiting,
 )
 from fleet_hub.scheduling.likely import Likely, Outset
-from fleet_hub.scheduling.likely_ends import Runs, with_likely_ends
+from fleet_hub.scheduling.likely_ends import Runs, likely_ends, with_likely_ends
 from fleet_hub.scheduling.snapshot import Pin, Waiting
 from fleet_hub.scheduling.ways_out import explained, ways_back
 
@@ -49,6 +50,7 @@ from fleet_hub.scheduling.ways_out import explained, ways_back
 _WAITING: Final = frozenset({State.REQUESTED, State.QUEUED})
 _ASKED: Final = "\N{WHITE QUESTION MARK ORNAMENT}"
 """No workload is called like this: it sorts after all that are in the line."""
+_RECENT: Final = RecentWords()
 
 
 class UnknownSubjectError(Exception):
@@ -105,7 +107,7 @@ def written(inquiry: Inquiry) -> Answer:
     ways = {
         "of_another": speaks_of_another(),
         "ways_out": inquiry.instead,
-        "no_copy": None if no_copy is None else _told(no_copy, inquiry.as_of),
+        "no_copy": None if no_copy is None else told(no_copy, inquiry.as_of),
         "profiles": inquiry.profiles,
         "ends": _ends(inquiry),
     }
@@ -121,7 +123,7 @@ def written(inquiry: Inquiry) -> Answer:
         starts_now=False,
         may_be_asked=True,
         headline=subject.headline,
-        why=None if explanation is None else _told(explanation, inquiry.as_of),
+        why=None if explanation is None else told(explanation, inquiry.as_of),
         machine=subject.machine,
     )
     return ended.model_copy(update=ways)
@@ -129,9 +131,9 @@ def written(inquiry: Inquiry) -> Answer:
 
 def line(view: View) -> LineDocument:
     """Return everybody who waits, in the order in which turns come."""
-    told = (_in_line(view, wait) for wait in view.waits())
+    everybody = (_in_line(view, wait) for wait in view.waits())
     return LineDocument(
-        as_of=view.as_of, waiting=tuple(one for one in told if one is not None)
+        as_of=view.as_of, waiting=tuple(one for one in everybody if one is not None)
     )
 
 
@@ -149,7 +151,7 @@ def _in_line(view: View, wait: Wait) -> InLine | None:
             "asked_at": subject.asked_at,
             "parked": subject.parked,
             "ahead": wait.position,
-            "why": _told(
+            "why": told(
                 with_likely_ends(wait.explanation, view.runs, now=view.planner.now),
                 view.as_of,
             ),
@@ -223,7 +225,7 @@ def _with_ways(
         instead=tuple(
             OtherWay(
                 way=way_out(way),
-                told=_told(explained(way, view.catalog), view.as_of),
+                told=told(explained(way, view.catalog), view.as_of),
             )
             for way in found.ways
         ),
@@ -342,25 +344,18 @@ def _instead_of(
 
 def _answer(inquiry: Inquiry, found: Inspection) -> Answer:
     now, asked, runs = inquiry.as_of, inquiry.asked, inquiry.runs
-    seconds, machines, verdict = now.timestamp(), found.machines, found.verdict
+    verdict = found.verdict
     if verdict.explanation is not None:
-        why = with_likely_ends(verdict.explanation, runs, now=seconds)
+        why = with_likely_ends(verdict.explanation, runs, now=now.timestamp())
         verdict = replace(verdict, explanation=why)
     total = sum(len(one.machines) for one in found.alike)
-    # What several machines say alike is put into words once.
-    distinct = {id(one.explanation): one.explanation for one in machines}
-    words = {
-        key: _told(with_likely_ends(why, runs, now=seconds, most=1), now)
-        for key, why in distinct.items()
-        if why is not None
-    }
     return Answer(
         as_of=now,
         asked=asked,
         starts_now=verdict.startable,
         may_be_asked=verdict.choosable,
         headline=_headline(asked, verdict, now),
-        why=None if verdict.explanation is None else _told(verdict.explanation, now),
+        why=None if verdict.explanation is None else told(verdict.explanation, now),
         machine=verdict.machine,
         ahead=verdict.ahead if verdict.choosable and not verdict.startable else None,
         no_later_than=_instant(verdict.no_later_than),
@@ -373,22 +368,24 @@ def _answer(inquiry: Inquiry, found: Inspection) -> Answer:
         alike=tuple(_alike(one, now) for one in found.alike),
         page=found.page,
         pages=max(1, -(-total // PAGE)),
-        machines=tuple(
-            OnMachine(
-                machine=one.machine,
-                takes_it=one.explanation is None,
-                why_not=None if one.explanation is None else words[id(one.explanation)],
-            )
-            for one in machines
-        ),
+        machines=tuple(_on_machine(one, runs, now) for one in found.machines),
     )
+
+
+def _on_machine(said: MachineAnswer, runs: Runs, now: datetime) -> OnMachine:
+    why = said.explanation
+    if why is None:
+        return OnMachine(machine=said.machine, takes_it=True)
+    ends = likely_ends(why, runs, now=now.timestamp(), most=1)
+    words = _RECENT.told(why, ends, now)
+    return OnMachine(machine=said.machine, takes_it=False, why_not=words)
 
 
 def _alike(said: Alike, now: datetime) -> SaidAlike:
     why = said.explanation
     return SaidAlike(
         takes_it=why is None,
-        why_not=None if why is None else _told(why, now),
+        why_not=None if why is None else told(why, now),
         machines=said.machines,
         capacities=said.capacities,
         frees=said.frees,
@@ -402,15 +399,6 @@ def _headline(asked: Asked, verdict: Verdict, now: datetime) -> str:
         return prospect(explanation, position=ahead, now=now)
     state = State.QUEUED if verdict.choosable else State.REFUSED
     return headline(state, explanation=explanation, position=ahead, now=now)
-
-
-def _told(explanation: Explanation, now: datetime) -> Told:
-    return Told(
-        explanation=explanation,
-        kind=explanation.kind,
-        sentence=sentence(explanation, now=now),
-        remedy=remedy(explanation.reason),
-    )
 
 
 def _likely_start(likely: Likely | None) -> LikelyStart | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Final
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, WrapValidator
 
 from fleet_contracts.allocations import State
 from fleet_contracts.base import Message, Slug
@@ -17,6 +18,16 @@ from fleet_hub.admission import WayOut
 
 SCHEMA: Final = "jupyterhub-fleet/explanation/v1"
 _Text = Annotated[str, Field(max_length=300)]
+
+
+def _as_made(
+    given: object, read: Callable[[object], tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return *given*, read again only where it comes from outside: it may be long."""
+    return given if isinstance(given, tuple) else read(given)
+
+
+_Names = Annotated[tuple[str, ...], WrapValidator(_as_made)]
 
 
 class Question(Message):
@@ -82,7 +93,7 @@ class SaidAlike(Message):
     takes_it: bool
     why_not: Told | None = None
     """The code with its numbers, without a machine's name."""
-    machines: tuple[str, ...]
+    machines: _Names
     capacities: tuple[int, ...] = ()
     """In the order of the machines, where each has its own; otherwise empty."""
     frees: tuple[int, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, filterfalse
 from typing import Final
 
 from fleet_contracts.reasons import Explanation, Reason
@@ -75,12 +76,11 @@ class _Sheaf:
         """Ask the machines of *part*."""
         group, outlook, pin = part.group, part.outlook, self._waiter.interest.pin
         # Where nothing could run it is the same miss, whatever is free.
-        is_missed = group.signature.facts.known and not outlook.needs
+        if group.signature.facts.known and not outlook.needs and pin is None:
+            self.add(outlook.nearest_miss, _everybody(part))
+            return
         for names in equal_machines(self._planner.fleet, self._waiter, part):
-            if is_missed and pin is None:
-                self.add(outlook.nearest_miss, names)
-            else:
-                self._ask_one(names, outlook)
+            self._ask_one(names, outlook)
 
     def bound(self) -> Iterator[Alike]:
         """Yield everything that was said."""
@@ -107,7 +107,10 @@ class _Sheaf:
             self.add(why or self._bar, names)
         else:
             promised = self._promised.intersection(names)
-            self.add(None, (name for name in names if name not in promised))
+            open_to_all = names
+            if promised:
+                open_to_all = [name for name in names if name not in promised]
+            self.add(None, open_to_all)
             for name in promised:
                 self.add(self._behind(name), [name])
 
@@ -131,6 +134,17 @@ class _Sheaf:
         return Explanation(
             reason=Reason.BEHIND, requested=len(others), unit="workloads"
         )
+
+
+def _everybody(part: Part) -> Iterator[str]:
+    """Yield the machines of *part*, mostly by name already."""
+    group = part.group
+    names = chain(group.pool.entries, group.troubled)
+    if part.own is not None:
+        return filter(group.owners[part.own].__contains__, names)
+    if part.others is not None:
+        return filterfalse(group.owners[part.others].__contains__, names)
+    return names
 
 
 def _nearest_first(one: Alike) -> tuple[bool, tuple[bool, int], str]:

@@ -17,12 +17,8 @@ from fleet_hub.scheduling.bars import bar_of
 from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.nearness import HOPELESS
 from fleet_hub.scheduling.planner import Planner
-from fleet_hub.scheduling.prospects import (
-    Prospect,
-    prospect_of,
-    would_serve,
-    would_start,
-)
+from fleet_hub.scheduling.profile import Segment
+from fleet_hub.scheduling.prospects import Prospect, Prospects
 from fleet_hub.scheduling.relaxations import STEPS, Step, written
 from fleet_hub.scheduling.vectors import Vector
 from fleet_hub.scheduling.waiter import Waiter
@@ -82,7 +78,7 @@ def changes_for(
 
 
 class _Beside:
-    """What is free of machines of which something is promised to others.
+    """What is free of machines of which something is promised to others, at any time.
 
     Nobody may ask; whoever asks again is told what was found the first time.
     """
@@ -90,18 +86,17 @@ class _Beside:
     def __init__(self, planner: Planner, waiter: Waiter) -> None:
         self._planner = planner
         self._mine = (waiter.workload,)
-        self._found: frozenset[Vector] | None = None
+        self._found: list[Vector] | None = None
 
     def __iter__(self) -> Iterator[Vector]:
         if self._found is None:
-            self._found = frozenset(self._look())
+            self._found = [amounts for room in self._look() for _, amounts in room]
         return iter(self._found)
 
-    def _look(self) -> Iterator[Vector]:
+    def _look(self) -> Iterator[list[Segment]]:
         planner = self._planner
         for name in planner.promises.machines() & planner.fleet.entries.keys():
-            room = planner.fleet.entries[name].room_without(self._mine, planner.now)
-            yield from (amounts for _, amounts in room)
+            yield planner.fleet.entries[name].room_without(self._mine, planner.now)
 
 
 class _Search:
@@ -112,6 +107,7 @@ class _Search:
         self.waiter = waiter
         self.must_be_free = must_be_free
         self._beside = _Beside(planner, waiter)
+        self._prospects = Prospects(planner, waiter)
 
     def smallest(self, kind: ChangeKind) -> Iterator[tuple[float, Change]]:
         """Yield the smallest helpful change of *kind* with its size, if there is one."""
@@ -119,7 +115,7 @@ class _Search:
         steps = STEPS[kind](self.planner.fleet, chosen, self._beside)
         if kind is ChangeKind.DEVICE_MODEL:
             helpful = [step for step in steps if self._helps(self._with(step))]
-            tried = [(step, self._prospect(self._with(step))) for step in helpful]
+            tried = [(step, self._prospects.of(self._with(step))) for step in helpful]
             best = max(tried, key=lambda item: item[1][::-1], default=None)
         else:
             # A lower demand never suits fewer machines, so halving finds the first.
@@ -128,7 +124,7 @@ class _Search:
             )
             best = None
             if first < len(steps):
-                best = steps[first], self._prospect(self._with(steps[first]))
+                best = steps[first], self._prospects.of(self._with(steps[first]))
         if best is not None:
             step, prospect = best
             requested = written(kind, self.waiter.request.chosen)
@@ -145,7 +141,7 @@ class _Search:
             if isinstance(asked, Explanation) or self._is_barred(asked):
                 continue
             if self._helps(asked):
-                prospect = self._prospect(asked)
+                prospect = self._prospects.of(asked)
                 yield _change(ChangeKind.CLASS, mine.name, other.name, prospect)
                 return
 
@@ -156,12 +152,10 @@ class _Search:
     def _with(self, step: Step) -> Request:
         return replace(self.waiter.request, chosen=step.chosen, specs={})
 
-    def _prospect(self, request: Request) -> Prospect:
-        return prospect_of(self.planner, self.waiter, request)
-
     def _helps(self, request: Request) -> bool:
-        helps = would_start if self.must_be_free else would_serve
-        return helps(self.planner, self.waiter, request)
+        if self.must_be_free:
+            return self._prospects.would_start(request)
+        return self._prospects.would_serve(request)
 
 
 def _change(

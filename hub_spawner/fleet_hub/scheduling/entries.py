@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Container
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -61,18 +61,18 @@ class Entry:
     pools: tuple[Pool, ...] = ()
     segments: list[Segment] | None = None
     """What is free beside all holds and promises, if that was asked since a change."""
+    moment: object = field(default_factory=object)
+    """Another one after each change of anything but promises."""
 
-    @property
-    def bucket(self) -> Vector:
-        """What is free, without the disk: that differs from machine to machine.
+    bucket: Vector = field(init=False)
+    """What is free, without the disk: that differs from machine to machine.
 
-        Behind it stands what others use: whose reasons differ are not equal.
-        """
-        free = self.free
-        if not self.outside:
-            return (*free[:DISK], 0, *free[DISK + 1 :])
-        used = chain.from_iterable(self.outside)
-        return (*free[:DISK], 0, *free[DISK + 1 :], *used)
+    Behind it stands what others use: whose reasons differ are not equal.
+    """
+
+    def __post_init__(self) -> None:
+        """Find its equals."""
+        self.bucket = self._equal_to()
 
     def still(self) -> Entry:
         """Return a copy that does not change any more, for explanations."""
@@ -85,6 +85,7 @@ class Entry:
             trouble=self.trouble,
             allocations=dict(self.allocations),
             holds=dict(self.holds),
+            moment=self.moment,
         )
 
     def amounts(self, allocation: Allocation) -> Vector:
@@ -130,13 +131,14 @@ class Entry:
             free = minus(free, amounts)
         self.ends = sorted(self.holds.values())
         self.segments = None
-        before, self.free = self.bucket, free
+        self.free = free
+        self.moment = object()
         self.outside = used_outside(
             self.machine, self.signature, self.allocations.values()
         )
         if self.outside:
             self.free = minus(free, amounts_of(self.outside, len(free)))
-        self._shift(before)
+        self._shift()
 
     def claim(self, workload: str, claim: Claim) -> None:
         """Promise *claim* to *workload*."""
@@ -166,11 +168,12 @@ class Entry:
             self.segments = segments
         return segments
 
-    def room_without(self, workloads: Container[str], now: float) -> list[Segment]:
+    def room_without(self, workloads: Iterable[str], now: float) -> list[Segment]:
         """Return what is free from *now* on, beside all promises not to *workloads*."""
         room = self.room(now)
-        for name, claim in self.claims.items():
-            if name in workloads and claim.end > now:
+        for name in workloads:
+            claim = self.claims.get(name)
+            if claim is not None and claim.end > now:
                 room = adjusted(room, claim.start, claim.end, claim.amounts)
         return room
 
@@ -180,7 +183,7 @@ class Entry:
         seconds: float,
         now: float,
         *,
-        without: Container[str] = (),
+        without: Iterable[str] = (),
     ) -> Found | None:
         """Return the first opening of any of *needs*; of equal ones the preferred."""
         best: Found | None = None
@@ -217,6 +220,17 @@ class Entry:
         """Return whether what is free is free for good, with enough disk."""
         return not self.claims and (not disk_bytes or self.free[DISK] >= disk_bytes)
 
+    def observe(self, machine: MachineState) -> None:
+        """Follow what was seen of it, because of which nobody starts or waits."""
+        self.moment = object()
+        self.machine = machine
+
+    def judge(self, trouble: Explanation | None) -> None:
+        """Say why it takes nothing; None: it does."""
+        if trouble != self.trouble:
+            self.moment = object()
+        self.trouble = trouble
+
     def touch(self) -> None:
         """Let every horizon look at this machine again."""
         for pool in self.pools:
@@ -238,9 +252,16 @@ class Entry:
             self.recount()
 
     def _change(self, free: Vector) -> None:
-        before, self.free = self.bucket, free
-        self._shift(before)
+        self.moment = object()
+        self.free = free
+        self._shift()
 
-    def _shift(self, before: Vector) -> None:
+    def _shift(self) -> None:
+        before, self.bucket = self.bucket, self._equal_to()
         for pool in self.pools:
             pool.shift(self, before)
+
+    def _equal_to(self) -> Vector:
+        free = self.free
+        bare = (*free[:DISK], 0, *free[DISK + 1 :])
+        return (*bare, *chain.from_iterable(self.outside)) if self.outside else bare

@@ -20,7 +20,7 @@ from fleet_hub.scheduling.holders import instant
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.positions import position
-from fleet_hub.scheduling.prospects import prospect_of
+from fleet_hub.scheduling.prospects import Prospects
 from fleet_hub.scheduling.snapshot import Pin, Snapshot, Waiting
 from fleet_hub.scheduling.survey import never_answer, survey
 from fleet_hub.scheduling.telling import wait_of
@@ -119,7 +119,7 @@ def class_with_time(
             bound = _start_of(planner, waiter)
             if isinstance(waiter, Explanation) or bound is None:
                 continue
-            prospect = prospect_of(planner, waiter, waiter.request)
+            prospect = Prospects(planner, waiter).of(waiter.request)
             return Change(
                 kind=ChangeKind.CLASS,
                 requested=mine.name,

@@ -7,7 +7,7 @@ once for each kind of asker and kept until the structure changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -24,6 +24,7 @@ from fleet_hub.scheduling.interests import (
     interest_of,
     relation_to,
 )
+from fleet_hub.scheduling.kept_answers import KeptAnswers
 from fleet_hub.scheduling.outlooks import Outlook, Outlooks
 from fleet_hub.scheduling.pools import Horizon, Pool, Score
 from fleet_hub.scheduling.profile import FOREVER
@@ -44,6 +45,7 @@ class Fleet:
         self.entries: dict[str, Entry] = {}
         self.groups: dict[str, Group] = {}
         self.context = context
+        self.answers = KeptAnswers()
         self.structure = 0
         """Changes when what somebody could use may have changed."""
         self._outlooks = Outlooks(trust=context.trust)
@@ -111,7 +113,7 @@ class Fleet:
         group = self.groups[entry.signature.key]
         if changes:
             self._leave(entry, group)
-        entry.trouble = trouble
+        entry.judge(trouble)
         if changes:
             self._enter(entry, group)
 
@@ -144,6 +146,13 @@ class Fleet:
         """Return what *group*'s signature answers to such a request."""
         driver = None if pin is None else pin.driver
         return self._outlooks.of(group.signature, request, relation, driver)
+
+    def imagined_outlook(
+        self, group: Group, request: Request, relation: Relation, pin: Pin | None
+    ) -> Outlook:
+        """Return the same for a request with a class that no catalog has."""
+        driver = None if pin is None else pin.driver
+        return self._outlooks.of_imagined(group.signature, request, relation, driver)
 
     def soonest(
         self, interest: Interest, now: float, excluded: Container[str]
@@ -192,7 +201,7 @@ class Fleet:
         name: str,
         now: float,
         *,
-        without: Container[str] = (),
+        without: Iterable[str] = (),
     ) -> Found | None:
         """Return the first opening on one machine, beside promises not of *without*."""
         entry = self.entries.get(name)
@@ -300,7 +309,7 @@ class Fleet:
         sharing = entry.signature.sharing
         self._members = self._members or bool(sharing.users or sharing.groups)
         self.structure += 1
-        entry.trouble = machine_trouble(entry.machine, self.context)
+        entry.judge(machine_trouble(entry.machine, self.context))
         self._enter(entry, group)
 
     def _enter(self, entry: Entry, group: Group) -> None:

@@ -21,11 +21,12 @@ from typing import Final
 from fleet_contracts.changes import Change
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_hub.scheduling.alike import Alike, alike
-from fleet_hub.scheduling.answers import Asker, machine_answer, machine_reason
+from fleet_hub.scheduling.answers import Asker, machine_reason
 from fleet_hub.scheduling.counterfactual import changes_for
 from fleet_hub.scheduling.decisions import Verdict
 from fleet_hub.scheduling.entries import Entry
 from fleet_hub.scheduling.explain import class_with_time, judge, refused, waits
+from fleet_hub.scheduling.kept_answers import KeptAnswers
 from fleet_hub.scheduling.outlooks import Outlook
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.snapshot import Waiting
@@ -57,12 +58,13 @@ class Asked:
     """The machine as it was then."""
     outlook: Outlook | None = None
     asker: Asker | None = None
+    kept: KeptAnswers | None = None
 
     def answer(self) -> MachineAnswer:
         """Return what it said."""
         why = self.known
-        if self.still is not None and self.outlook and self.asker:
-            why = machine_answer(self.still, self.outlook, self.asker)
+        if self.still is not None and self.outlook and self.asker and self.kept:
+            why = self.kept.of(self.still, self.outlook, self.asker)
         return MachineAnswer(machine=self.machine, explanation=why)
 
 
@@ -157,6 +159,9 @@ def _ask(planner: Planner, waiter: Waiter, asker: Asker, name: str) -> Asked:
         return Asked(machine=name, reason=Reason.DATA_NOT_LOCAL, known=why)
     entry = fleet.entries[name]
     outlook = fleet.outlook_on(interest, entry)
+    known = fleet.answers.get(entry, outlook, asker)
+    if known is not None:
+        return Asked(machine=name, reason=known.reason, known=known)
     reason, _ = machine_reason(entry, outlook, asker.rejected_by)
     if reason is not None:
         return Asked(
@@ -165,6 +170,7 @@ def _ask(planner: Planner, waiter: Waiter, asker: Asker, name: str) -> Asked:
             still=entry.still(),
             outlook=outlook,
             asker=asker,
+            kept=fleet.answers,
         )
     why = planner.bar_of(waiter)
     if why is None and fleet.start_on(interest, name, now) > now:

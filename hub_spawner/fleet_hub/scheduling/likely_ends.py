@@ -6,11 +6,10 @@ that held on for longer than it has so far, so the answer is made when somebody 
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleet_contracts.reasons import Explanation, Holder, LikelyEnd
 from fleet_hub.scheduling.holders import MOST as MOST_TOLD, KnownHolder, instant
@@ -30,6 +29,14 @@ class Ran:
     seconds: float
     """How long it held what it had."""
     class_name: str
+
+
+class Likelihood(NamedTuple):
+    """When a run is likely done."""
+
+    early: float
+    late: float
+    samples: int
 
 
 class Runs:
@@ -60,7 +67,7 @@ class Runs:
 
     def likely_end(
         self, class_name: str, *, since: float, now: float, bound: float | None
-    ) -> LikelyEnd | None:
+    ) -> Likelihood | None:
         """Return when a run that began at *since* is likely done; None: nobody knows.
 
         Nothing is said either where that is hardly before its *bound*.
@@ -75,31 +82,52 @@ class Runs:
         )
         if bound is not None and late - now > WORTH * (bound - now):
             return None
-        return LikelyEnd(early=instant(early), late=instant(late), samples=left)
+        return Likelihood(early, late, left)
 
 
 def with_likely_ends(
-    explanation: Explanation, runs: Runs, *, now: float, most: int = MOST_TOLD
+    explanation: Explanation, runs: Runs, *, now: float
 ) -> Explanation:
-    """Return *explanation* with when its holders are likely done, where that is known.
+    """Return *explanation* with when its holders are likely done, where that is known."""
+    return with_ends(explanation, likely_ends(explanation, runs, now=now))
+
+
+def likely_ends(
+    explanation: Explanation, runs: Runs, *, now: float, most: int = MOST_TOLD
+) -> tuple[Likelihood | None, ...]:
+    """Return when its holders are likely done, of each where that is known.
 
     Only the first *most* are looked at: those that end first come first.
     """
-    looked_at, others = explanation.holders[:most], explanation.holders[most:]
-    holders = tuple(_with_end(holder, runs, now) for holder in looked_at)
-    if all(map(operator.is_, holders, looked_at)):
+    return tuple(_end_of(holder, runs, now) for holder in explanation.holders[:most])
+
+
+def with_ends(
+    explanation: Explanation, ends: Sequence[Likelihood | None]
+) -> Explanation:
+    """Return *explanation* with *ends*, which are those of its first holders."""
+    if not any(ends):
         return explanation
-    return explanation.model_copy(update={"holders": holders + others})
+    holders = explanation.holders
+    said = [
+        holder if end is None else holder.model_copy(update={"likely_end": _said(end)})
+        for holder, end in zip(holders, ends, strict=False)
+    ]
+    return explanation.model_copy(update={"holders": (*said, *holders[len(said) :])})
 
 
-def _with_end(holder: Holder, runs: Runs, now: float) -> Holder:
+def _end_of(holder: Holder, runs: Runs, now: float) -> Likelihood | None:
     if not isinstance(holder, KnownHolder):
-        return holder
+        return None
     ends_by = holder.ends_by
-    found = runs.likely_end(
+    return runs.likely_end(
         holder.class_name,
         since=holder.since.timestamp(),
         now=now,
         bound=None if ends_by is None else ends_by.timestamp(),
     )
-    return holder if found is None else holder.model_copy(update={"likely_end": found})
+
+
+def _said(end: Likelihood) -> LikelyEnd:
+    early, late, samples = end
+    return LikelyEnd(early=instant(early), late=instant(late), samples=samples)

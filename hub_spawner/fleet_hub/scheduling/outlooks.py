@@ -7,6 +7,7 @@ machine of a signature explains itself as well as the first.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from fleet_contracts.catalog import Relation, TrustPolicy
@@ -28,6 +29,18 @@ DRIVER_ORDER: Final = (
     DriverName.SIMULATION,
 )
 """Which driver is taken where several fit: the least overhead first."""
+_CHANGEABLE: Final = attrgetter(
+    "cpu_milli",
+    "memory_bytes",
+    "disk_bytes",
+    "devices",
+    "device_memory_bytes",
+    "compute_capability",
+    "device_models",
+)
+"""What of a class somebody could ask for otherwise; see ``relaxations``."""
+MOST_IMAGINED: Final = 20_000
+"""So many outlooks of changed requests are remembered: a few megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +81,8 @@ class Outlooks:
     alike: dict[object, Outlook] = field(default_factory=dict)
     requests: dict[int, Request] = field(default_factory=dict)
     """Keeps the requests alive whose identity is a key."""
+    imagined: dict[object, tuple[Outlook, Request]] = field(default_factory=dict)
+    """Those of requests for which there is no class, and whose selections are a key."""
 
     def of(
         self,
@@ -88,6 +103,30 @@ class Outlooks:
             found = self.alike.setdefault(alike, looked)
             self.known[key] = found
         return found
+
+    def of_imagined(
+        self,
+        signature: Signature,
+        request: Request,
+        relation: Relation,
+        driver: DriverName | None = None,
+    ) -> Outlook:
+        """Return the outlook of a request with a class of no catalog.
+
+        It differs from one that is asked for in what can be changed, and comes again
+        with each question, as another object.  There is no end of them, so that they
+        are forgotten when they are many.
+        """
+        origin, changed = id(request.selections), _CHANGEABLE(request.chosen)
+        key = (signature.key, origin, changed, relation, driver)
+        found = self.imagined.get(key)
+        if found is None:
+            drivers = DRIVER_ORDER if driver is None else (driver,)
+            outlook = look(signature, request, relation, drivers, self.trust)
+            if len(self.imagined) >= MOST_IMAGINED:
+                self.imagined.clear()
+            found = self.imagined[key] = outlook, request
+        return found[0]
 
 
 def look(

@@ -233,7 +233,7 @@ class Pool:
                 yield score, name
 
     def _enter(self, bucket: Vector, name: str) -> None:
-        self.disks.forget(bucket)
+        self.disks.changed(bucket, name)
         if bucket in self.buckets:
             insort(self.buckets[bucket], name)
             return
@@ -242,11 +242,12 @@ class Pool:
             ranking.add(bucket)
 
     def _leave(self, bucket: Vector, name: str) -> None:
-        self.disks.forget(bucket)
+        self.disks.changed(bucket, name)
         names = self.buckets[bucket]
         del names[bisect_left(names, name)]
         if not names:
             del self.buckets[bucket]
+            self.disks.forget(bucket)
             for ranking in self._rankings.values():
                 ranking.remove(bucket)
 

@@ -1,18 +1,23 @@
-"""How many machines would serve a request, and how many of them at once?"""
+"""How many machines would serve a request, and how many of them at once?
+
+Machines with equal amounts free are counted together.  Those that may differ from their
+equals are asked one by one: the asker's own, those that said no to it, and those of
+which something is promised to others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import filterfalse
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fleet_contracts.catalog import Relation
 from fleet_contracts.trust import relation_of
 from fleet_hub.scheduling.choice import Request
+from fleet_hub.scheduling.entries import Entry
 from fleet_hub.scheduling.interests import Group
-from fleet_hub.scheduling.outlooks import DRIVER_ORDER, Outlook, look
+from fleet_hub.scheduling.outlooks import Outlook
 from fleet_hub.scheduling.planner import Planner
-from fleet_hub.scheduling.vectors import DISK, assign, without_disk
+from fleet_hub.scheduling.vectors import DISK, Need, Vector, assign, without_disk
 from fleet_hub.scheduling.waiter import Waiter
 
 
@@ -23,142 +28,177 @@ class Prospect(NamedTuple):
     free_now: int
 
 
-def prospect_of(planner: Planner, waiter: Waiter, request: Request) -> Prospect:
-    """Return how many machines would serve *request* in the place of *waiter*'s own."""
-    asked = _asked(planner, waiter, request)
-    return Prospect(machines=sum(_serving(asked)), free_now=sum(_free(asked)))
+class Prospects:
+    """What a fleet has for other requests in the place of a waiter's own.
 
+    True only as long as nothing changes in the fleet.
+    """
 
-def would_serve(planner: Planner, waiter: Waiter, request: Request) -> bool:
-    """Return whether any machine would serve *request*, busy or not."""
-    return any(_serving(_asked(planner, waiter, request)))
-
-
-def would_start(planner: Planner, waiter: Waiter, request: Request) -> bool:
-    """Return whether any machine has room for *request* now."""
-    return any(_free(_asked(planner, waiter, request)))
-
-
-class _Asked(NamedTuple):
-    """One request, in the place of a waiter's own."""
-
-    planner: Planner
-    waiter: Waiter
-    request: Request
-    apart: frozenset[str]
-    """Machines of which equal amounts do not mean equal answers."""
-
-    def outlook(self, group: Group, *, own: bool) -> Outlook:
-        """Return what the group's machines answer, the asker's own or the others."""
-        waiting, sharing = self.waiter.waiting, group.signature.sharing
-        relation = relation_of(
-            waiting.principal, owner="", users=sharing.users, groups=sharing.groups
+    def __init__(self, planner: Planner, waiter: Waiter) -> None:
+        """Find the machines that are to be asked one by one."""
+        waiting, entries = waiter.waiting, planner.fleet.entries
+        self._planner = planner
+        self._waiter = waiter
+        self._user = waiting.principal.name
+        self._pin = waiting.pin
+        self._rejected_by = waiting.rejected_by
+        self._promised = planner.promises.machines()
+        own = (
+            name
+            for group in planner.fleet.groups.values()
+            for name in group.owners.get(self._user, ())
         )
-        relation = Relation.OWNER if own else relation
-        chosen = self.request.chosen
-        if self.planner.catalog.class_named(chosen.name) is chosen:
-            return self.planner.fleet.outlook(
-                group, self.request, relation, waiting.pin
+        apart = {*own, *(waiting.rejected_by.keys() & entries.keys())}
+        self._apart = [entries[name] for name in sorted(apart)]
+        """Of whom another answer may come than of their equals, busy or not."""
+        self._singles: dict[tuple[str, Vector], list[Entry]] = {}
+        """Those, and those of which something is promised, by what is free of them."""
+        for name in apart | (self._promised & entries.keys()):
+            entry = entries[name]
+            if entry.trouble is None:
+                key = entry.signature.key, entry.bucket
+                self._singles.setdefault(key, []).append(entry)
+
+    def of(self, request: Request) -> Prospect:
+        """Return how many machines would serve *request*, and how many of them now."""
+        return Prospect(
+            machines=sum(self._serving(request)), free_now=sum(self._free(request))
+        )
+
+    def would_serve(self, request: Request) -> bool:
+        """Return whether any machine would serve *request*, busy or not."""
+        return any(self._serving(request))
+
+    def would_start(self, request: Request) -> bool:
+        """Return whether any machine has room for *request* now."""
+        return any(self._free(request))
+
+    def _serving(self, request: Request) -> Iterator[int]:
+        """Yield how many machines would serve, busy or not, a few at a time."""
+        fleet, pin = self._planner.fleet, self._pin
+        if pin is not None:
+            entry = fleet.entries.get(pin.machine)
+            yield int(entry is not None and self._serves(entry, request))
+            return
+        for key, group in fleet.groups.items():
+            if self._outlook(group, request).needs:
+                apart = [it for it in self._apart if it.signature.key == key]
+                yield _large(group, request) - _count_large(apart, request)
+        for entry in self._apart:
+            yield int(self._serves(entry, request))
+
+    def _free(self, request: Request) -> Iterator[int]:
+        """Yield how many machines have room now, those that are quickly counted first."""
+        fleet, pin = self._planner.fleet, self._pin
+        if pin is not None:
+            # Who may go to one machine only has nothing to count.
+            entry = fleet.entries.get(pin.machine)
+            yield int(
+                entry is not None
+                and entry.trouble is None
+                and self._has_room(entry, self._outlook_on(entry, request), request)
             )
-        # No class is like this: nobody comes back with it.
-        return look(
-            group.signature,
-            self.request,
-            relation,
-            DRIVER_ORDER if waiting.pin is None else (waiting.pin.driver,),
-            self.planner.fleet.context.trust,
-        )
-
-    def sides(self, group: Group) -> Iterator[tuple[Outlook, _Some]]:
-        """Yield what the asker's own machines answer, and the others, with which."""
-        waiting = self.waiter.waiting
-        own = group.owners.get(waiting.principal.name, set())
-        if own:
-            yield self.outlook(group, own=True), _Some(own, is_within=True)
-        if len(own) < len(group.pool.entries) + len(group.troubled):
-            yield self.outlook(group, own=False), _Some(own, is_within=False)
-
-    def is_free(self, name: str, outlook: Outlook) -> bool:
-        """Return whether a machine has room that is promised to nobody else."""
-        entry = self.planner.fleet.entries[name]
-        waiting = self.waiter.waiting
-        is_elsewhere = waiting.pin is not None and waiting.pin.machine != name
-        if is_elsewhere or name in waiting.rejected_by:
-            return False
-        now = self.planner.now
-        found = entry.first(
-            outlook.needs,
-            self.request.hold_seconds,
-            now,
-            without=(self.waiter.workload,),
-        )
-        return found is not None and found.start <= now
-
-
-class _Some(NamedTuple):
-    """Some machines of a group: those among *names*, or those that are not."""
-
-    names: set[str]
-    is_within: bool
-
-    def of(self, names: list[str]) -> list[str]:
-        """Return those of *names* that are meant."""
-        if not self.names:
-            return [] if self.is_within else names
-        pick = filter if self.is_within else filterfalse
-        return list(pick(self.names.__contains__, names))
-
-
-def _asked(planner: Planner, waiter: Waiter, request: Request) -> _Asked:
-    waiting = waiter.waiting
-    apart = frozenset(planner.promises.machines() | waiting.rejected_by.keys())
-    if waiting.pin is not None:
-        # Who may go to one machine only has nothing to count.
-        apart = frozenset(planner.fleet.entries)
-    return _Asked(planner, waiter, request, apart)
-
-
-def _serving(asked: _Asked) -> Iterator[int]:
-    """Yield how many machines would serve, group by group, busy or not."""
-    waiting, disk = asked.waiter.waiting, asked.request.chosen.disk_bytes
-    entries, pin = asked.planner.fleet.entries, asked.waiter.waiting.pin
-    is_plain = not (pin or waiting.rejected_by or disk)
-    for group in asked.planner.fleet.groups.values():
-        for outlook, some in asked.sides(group):
-            if not outlook.needs:
-                continue
-            if is_plain:
-                everybody = len(group.pool.entries) + len(group.troubled)
-                own = len(some.names)
-                yield own if some.is_within else everybody - own
-                continue
-            names = some.of([*group.pool.entries, *group.troubled])
-            yield sum(
-                (pin is None or pin.machine == name)
-                and name not in waiting.rejected_by
-                and (entries[name].machine.facts.disk_free_bytes or 0) >= disk
-                for name in names
-            )
-
-
-def _free(asked: _Asked) -> Iterator[int]:
-    """Yield how many machines have room now, those that are quickly counted first."""
-    disk, entries = asked.request.chosen.disk_bytes, asked.planner.fleet.entries
-    left: list[tuple[str, Outlook]] = []
-    for group in asked.planner.fleet.groups.values():
-        for outlook, some in asked.sides(group):
-            if not outlook.placeable:
-                continue
-            needs = [without_disk(need) for need in outlook.needs]
-            for bucket, equal in group.pool.buckets.items():
-                if all(assign(bucket, need) is None for need in needs):
+            return
+        disk = request.chosen.disk_bytes
+        left: list[tuple[Entry, Outlook]] = []
+        for key, group in fleet.groups.items():
+            pool, outlook = group.pool, self._outlook(group, request)
+            own = outlook
+            if self._user in group.owners:
+                own = self._outlook(group, request, is_own=True)
+            needs, own_needs = _bare(outlook), _bare(own)
+            for bucket, equal in pool.buckets.items():
+                others_fit = _fits(bucket, needs)
+                if not others_fit and (own is outlook or not _fits(bucket, own_needs)):
                     # Where it does not even fit beside what is held no promise matters.
                     continue
-                names = some.of(equal)
-                if disk:
-                    names = [name for name in names if entries[name].free[DISK] >= disk]
-                alone = asked.apart.intersection(names)
-                left += ((name, outlook) for name in alone)
-                yield len(names) - len(alone)
-    for name, outlook in left:
-        yield int(asked.is_free(name, outlook))
+                singles = self._singles.get((key, bucket), ())
+                left += (
+                    (entry, own if entry.machine.owner == self._user else outlook)
+                    for entry in singles
+                )
+                count = len(equal) - len(singles) if others_fit else 0
+                if disk and count:
+                    count = pool.disks.count_free(bucket, equal, disk) - sum(
+                        entry.free[DISK] >= disk for entry in singles
+                    )
+                yield count
+        for entry, outlook in left:
+            yield int(self._has_room(entry, outlook, request))
+
+    def _serves(self, entry: Entry, request: Request) -> bool:
+        """Return whether a machine would serve *request*, busy or not."""
+        return (
+            entry.machine.name not in self._rejected_by
+            and bool(self._outlook_on(entry, request).needs)
+            and _is_large(entry, request)
+        )
+
+    def _has_room(self, entry: Entry, outlook: Outlook, request: Request) -> bool:
+        """Return whether a machine has room now that is promised to nobody else."""
+        if not outlook.placeable or entry.machine.name in self._rejected_by:
+            return False
+        found = entry.first(
+            outlook.needs,
+            request.hold_seconds,
+            self._planner.now,
+            without=(self._waiter.workload,),
+        )
+        return found is not None and found.start <= self._planner.now
+
+    def _outlook_on(self, entry: Entry, request: Request) -> Outlook:
+        group = self._planner.fleet.groups[entry.signature.key]
+        is_own = entry.machine.owner == self._user
+        return self._outlook(group, request, is_own=is_own)
+
+    def _outlook(
+        self, group: Group, request: Request, *, is_own: bool = False
+    ) -> Outlook:
+        """Return what the group's machines answer, the asker's own or the others."""
+        relation = Relation.OWNER if is_own else self._relation(group)
+        fleet, pin = self._planner.fleet, self._pin
+        chosen = request.chosen
+        if self._planner.catalog.class_named(chosen.name) is chosen:
+            return fleet.outlook(group, request, relation, pin)
+        # No class is like this.
+        return fleet.imagined_outlook(group, request, relation, pin)
+
+    def _relation(self, group: Group) -> Relation:
+        sharing = group.signature.sharing
+        return relation_of(
+            self._waiter.waiting.principal,
+            owner="",
+            users=sharing.users,
+            groups=sharing.groups,
+        )
+
+
+def _bare(outlook: Outlook) -> list[Need]:
+    """Return what is needed of equal amounts, if anything can be placed at all."""
+    return [without_disk(need) for need in outlook.needs] if outlook.placeable else []
+
+
+def _fits(free: Vector, needs: Iterable[Need]) -> bool:
+    """Return whether any of *needs* fits into what is free."""
+    return any(assign(free, need) is not None for need in needs)
+
+
+def _large(group: Group, request: Request) -> int:
+    """Return how many machines of *group* have enough disk, troubled ones included."""
+    disk, pool = request.chosen.disk_bytes, group.pool
+    if not disk:
+        return len(pool.entries) + len(group.troubled)
+    return sum(
+        pool.disks.count_large(bucket, names, disk)
+        for bucket, names in pool.buckets.items()
+    ) + _count_large(group.troubled.values(), request)
+
+
+def _count_large(entries: Iterable[Entry], request: Request) -> int:
+    return sum(_is_large(entry, request) for entry in entries)
+
+
+def _is_large(entry: Entry, request: Request) -> bool:
+    """Return whether a machine's whole disk is enough."""
+    free = entry.machine.facts.disk_free_bytes or 0
+    return free >= request.chosen.disk_bytes

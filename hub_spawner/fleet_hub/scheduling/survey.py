@@ -11,12 +11,7 @@ from typing import Final
 
 from fleet_contracts.language import mark
 from fleet_contracts.reasons import FACTS, Explanation, Reason
-from fleet_hub.scheduling.answers import (
-    Asker,
-    machine_answer,
-    machine_numbers,
-    machine_reason,
-)
+from fleet_hub.scheduling.answers import Asker, machine_numbers, machine_reason
 from fleet_hub.scheduling.equals import equal_machines, members
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.headline import fleet_answer
@@ -141,4 +136,4 @@ def answer_of(
     entry = fleet.entries[name]
     if interest.pin is not None and interest.pin.machine != name:
         return Explanation(reason=Reason.DATA_NOT_LOCAL, machine=name)
-    return machine_answer(entry, fleet.outlook_on(interest, entry), asker)
+    return fleet.answers.of(entry, fleet.outlook_on(interest, entry), asker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,15 +14,19 @@ from scheduling_builders import (
     a_gpu,
     a_gpu_class,
     a_machine,
+    a_planner,
     a_snapshot,
     a_waiting,
     an_allocation,
 )
 
-from fleet_contracts.catalog import Quota, ResourceClass
+from fleet_contracts.catalog import Quota, Relation, ResourceClass, TrustPolicy
 from fleet_contracts.changes import Change, ChangeKind, change_sentence
 from fleet_contracts.workloads import DriverName
+from fleet_hub.scheduling import outlooks
+from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.inspection import Inspection, inspect_request, inspect_waiting
+from fleet_hub.scheduling.outlooks import DRIVER_ORDER, look
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.relaxations import STEPS
 from fleet_hub.scheduling.snapshot import MachineState, Pin, Snapshot
@@ -323,3 +328,33 @@ def test_looking_at_a_waiter_takes_no_news_from_its_timeline() -> None:
     before = waiter.broken
     inspect_waiting(planner, "w")
     assert waiter.broken is before
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+def test_each_changed_request_is_judged_by_what_was_changed_of_it(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One answer is never taken for another's, however many are remembered."""
+    monkeypatch.setattr(outlooks, "MOST_IMAGINED", most)
+    asked = a_gpu_class(
+        "asked",
+        cpu_milli=64_000,
+        memory_bytes=500 * GIB,
+        disk_bytes=900 * GIB,
+        devices=3,
+        device_memory_bytes=96 * GIB,
+        compute_capability="9.5",
+        device_models=("H100",),
+    )
+    machine = box("box", a_gpu("a"), a_small_gpu("b", compute_capability="7.5"))
+    planner = a_planner(machine, catalog=a_catalog(classes=(asked,)))
+    fleet, (group,) = planner.fleet, planner.fleet.groups.values()
+    request = planner.request(a_waiting(), "asked")
+    assert isinstance(request, Request)
+    steps = [step for kind in STEPS for step in STEPS[kind](fleet, asked, ())]
+    assert len(steps) >= len(STEPS)
+    for step in (*steps, *steps):
+        changed = replace(request, chosen=step.chosen)
+        assert fleet.imagined_outlook(group, changed, Relation.OWNER, None) == look(
+            group.signature, changed, Relation.OWNER, DRIVER_ORDER, TrustPolicy()
+        )

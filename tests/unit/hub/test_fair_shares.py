@@ -273,11 +273,11 @@ def test_what_is_remembered_of_disks_ends_where_a_machine_changes() -> None:
     """A machine that was filled meanwhile is not taken for one with room."""
     planner = a_planner(a_machine("one"), a_machine("two"))
     entries = planner.fleet.entries
-    disks, bucket, amount = Disks(entries), entries["one"].free, 100 * GIB
+    disks, bucket, amount = Disks(entries), entries["one"].bucket, 100 * GIB
     assert disks.of(bucket, ["one", "two"], amount).enough == ["one", "two"]
     held = an_allocation(disk_bytes=450 * GIB)
     planner.put_machine(a_machine("one", held=(held,)))
-    disks.forget(bucket)
+    disks.changed(bucket, "one")
     assert disks.of(bucket, ["one", "two"], amount).enough == ["two"]
 
 

@@ -30,7 +30,13 @@ from fleet_hub.controller.records import Workload
 from fleet_hub.controller.settings import Settings
 from fleet_hub.scheduling.holders import told as holders_of
 from fleet_hub.scheduling.likely import LEAST, MOST
-from fleet_hub.scheduling.likely_ends import Ran, Runs, with_likely_ends
+from fleet_hub.scheduling.likely_ends import (
+    Ran,
+    Runs,
+    likely_ends,
+    with_ends,
+    with_likely_ends,
+)
 
 
 ROOT = Actor(name="root", role=ActorRole.ADMIN)
@@ -40,10 +46,7 @@ HOUR = 3600.0
 
 def the_end(runs: Runs, *, now: float = 0.0, bound: float | None = None) -> object:
     """Return when a run of class c that began at 0 is likely done, and from how many."""
-    found = runs.likely_end("c", since=0.0, now=now, bound=bound)
-    if found is None:
-        return None
-    return found.early.timestamp(), found.late.timestamp(), found.samples
+    return runs.likely_end("c", since=0.0, now=now, bound=bound)
 
 
 def test_half_and_nine_in_ten_of_those_that_went_on_for_longer_say_it() -> None:
@@ -90,7 +93,7 @@ def test_of_many_machines_only_whoever_ends_first_is_looked_at() -> None:
     why = Explanation(reason=Reason.CPU_BUSY, holders=holders)
     runs = Runs({"c": [HOUR] * LEAST})
     for most in (1, 10):
-        found = with_likely_ends(why, runs, now=AT, most=most).holders
+        found = with_ends(why, likely_ends(why, runs, now=AT, most=most)).holders
         assert [one.likely_end is not None for one in found] == (
             [True] * most + [False] * (10 - most)
         )
