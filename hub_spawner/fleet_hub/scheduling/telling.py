@@ -11,7 +11,6 @@ from fleet_hub.scheduling.interests import Interest
 from fleet_hub.scheduling.nearness import nearness
 from fleet_hub.scheduling.planner import Planner
 from fleet_hub.scheduling.positions import positions
-from fleet_hub.scheduling.snapshot import Reservation
 from fleet_hub.scheduling.survey import Survey, answer_of, survey
 from fleet_hub.scheduling.waiter import Waiter
 
@@ -48,7 +47,7 @@ def wait_of(
     interest = waiter.interest
     names = counted.examples() if examples else []
     headline = _headline(planner, interest, waiter, counted)
-    found, broken = waiter.found, waiter.kept_from
+    broken = waiter.kept_from
     waiter.tell()
     return Wait(
         workload=waiter.workload,
@@ -57,11 +56,7 @@ def wait_of(
         counts=dict(counted.counts.most_common()),
         rejections=tuple(told(planner, interest, waiter, name) for name in names),
         no_later_than=waiter.promise,
-        reservation=None
-        if found is None or not waiter.is_timed
-        else Reservation(
-            machine=found.machine, driver=found.need.driver, start=found.start
-        ),
+        reservation=waiter.reservation,
         broken=broken,
     )
 

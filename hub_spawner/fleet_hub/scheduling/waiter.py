@@ -11,7 +11,7 @@ from fleet_hub.scheduling.choice import Request
 from fleet_hub.scheduling.entries import Found
 from fleet_hub.scheduling.interests import Interest
 from fleet_hub.scheduling.profile import FOREVER, SOMEDAY
-from fleet_hub.scheduling.snapshot import Waiting
+from fleet_hub.scheduling.snapshot import Reservation, Waiting
 
 
 NOTICEABLE_SECONDS: Final = 1.0
@@ -52,6 +52,19 @@ class Waiter:
     def workload(self) -> str:
         """The name of the workload."""
         return self.waiting.workload
+
+    @property
+    def reservation(self) -> Reservation | None:
+        """Where its time is kept, for the next run too; None: it is promised none.
+
+        As long as the machine of an earlier run's promise may come back it is that one.
+        """
+        found = self.found
+        if found is not None and self.is_timed:
+            return Reservation(
+                machine=found.machine, driver=found.need.driver, start=found.start
+            )
+        return self.waiting.reservation if self.is_unrestored else None
 
     @property
     def kept_from(self) -> Explanation | None:

@@ -70,7 +70,10 @@ def test_a_restart_waits_for_the_machine_with_the_files_before_it_breaks_a_promi
 def test_a_restart_gives_nobody_a_later_place_before_their_machine_can_be_back() -> (
     None
 ):
-    """Another machine is there first; what was said stands until it is known to be over."""
+    """Another machine is there first; what was said stands until it is known to be over.
+
+    So it does for the next run, if this one ends before that.
+    """
     due = NOON + HOUR
     kept = Reservation(machine="b", driver=DriverName.NATIVE, start=due)
     waiting = (a_gpu_request("next", promise=due, reservation=kept),)
@@ -79,7 +82,7 @@ def test_a_restart_gives_nobody_a_later_place_before_their_machine_can_be_back()
     planner = a_planner(later, away, recovering=True, waiting=waiting)
     planner.decide(NOON)
     found = told(planner)["next"]
-    assert (found.no_later_than, found.reservation, found.broken) == (due, None, None)
+    assert (found.no_later_than, found.reservation, found.broken) == (due, kept, None)
     planner.put_machine(replace(away, online=True))
     planner.decide(NOON + 1)
     assert told(planner)["next"].reservation == kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from controller_machine import LIMITED
 from fake_agent import FakeAgent, some_capabilities
 from fleet_builders import NOON
 from fleet_controller import Fleet, a_ready_server, allocation_of, kinds
@@ -312,6 +313,31 @@ def test_what_a_machine_last_said_of_itself_outlives_the_controller() -> None:
     again = fleet.restarted()
     known = again.core.model.machines["box"].capabilities
     assert known["host"]["cores_allowed_milli"]["value"] == 12_000
+
+
+def test_a_place_on_a_machine_that_is_away_outlives_every_restart() -> None:
+    """Each run that meets it away says what was said, and says so to the next one."""
+    fleet = Fleet(catalog=LIMITED)
+    for server, name in enumerate(("early", "late"), start=1):
+        agent = fleet.machine(name)
+        agent.serve(allocation_of(fleet.ask(server, class_name="whole")))
+        fleet.clock.advance(600)
+    promised = fleet.ask(3, class_name="whole")
+    assert promised.reservation is not None
+    assert promised.reservation.machine == "early"
+    for _ in range(3):
+        fleet = fleet.restarted()
+        fleet.agents["late"].connect()
+        fleet.cycle()
+        found = fleet.get(promised)
+        assert (found.promise, found.reservation) == (
+            promised.promise,
+            promised.reservation,
+        )
+    fleet.agents["early"].connect()
+    fleet.cycle()
+    assert fleet.get(promised).reservation == promised.reservation
+    assert TimelineKind.NOTE not in kinds(fleet, promised)
 
 
 @pytest.mark.parametrize("seconds", [5.0, 17.0])
