@@ -9,7 +9,7 @@ from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation
 from fleet_hub.scheduling.agenda import Agenda
 from fleet_hub.scheduling.bars import bar_of, loss_by
-from fleet_hub.scheduling.decisions import Placement
+from fleet_hub.scheduling.decisions import Placement, Rule
 from fleet_hub.scheduling.entries import Found
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.keeping import patient_until, room_to_keep
@@ -35,17 +35,20 @@ class Decider:
         quotas: QuotaWatch,
         agenda: Agenda,
         *,
+        rule_of: Callable[[str], Rule],
         started: Callable[[Waiter, Placement, Allocation], None],
         barred: Callable[[Waiter], None],
     ) -> None:
         """Decide over *fleet*; *started* hears of each start.
 
+        *rule_of* says what puts a workload before others, while it is in the line.
         *barred* hears of whoever is kept from every place, and of their end of that.
         """
         self._fleet = fleet
         self._promises = promises
         self._quotas = quotas
         self._agenda = agenda
+        self._rule_of = rule_of
         self._started = started
         self._barred = barred
 
@@ -215,7 +218,13 @@ class Decider:
             found, score, runners_up = best or (found, score, runners_up)
         entry = self._fleet.entries[found.machine]
         placement = placement_of(
-            waiter, entry, found, score=score, runners_up=runners_up, now=now
+            waiter,
+            entry,
+            found,
+            score=score,
+            runners_up=runners_up,
+            rule=self._rule_of(waiter.workload),
+            now=now,
         )
         allocation = promised_allocation(waiter, placement, now)
         entry.hold(allocation)

@@ -7,7 +7,7 @@ once for each kind of asker and kept until the structure changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -155,7 +155,7 @@ class Fleet:
         return self._outlooks.of_imagined(group.signature, request, relation, driver)
 
     def soonest(
-        self, interest: Interest, now: float, excluded: Container[str]
+        self, interest: Interest, now: float, excluded: Collection[str]
     ) -> Found | None:
         """Return the first opening in the fleet; of equal ones the first by name."""
         if interest.pin is not None:
@@ -171,7 +171,7 @@ class Fleet:
         return self.entries[name].first(horizon.needs, horizon.seconds, now)
 
     def best_now(
-        self, interest: Interest, now: float, excluded: Container[str]
+        self, interest: Interest, now: float, excluded: Collection[str]
     ) -> tuple[Found, Score, tuple[str, ...]] | None:
         """Return the best machine that has room now, its score, and the runners-up."""
         if interest.pin is not None:
@@ -218,14 +218,12 @@ class Fleet:
         if interest.pin is not None:
             found = self.on_machine(interest, name, now)
             return FOREVER if found is None else found.start
-        return min(
-            (
-                interest.view_of[pool].horizon.start_on(name, now)
-                for pool in entry.pools
-                if pool in interest.view_of
-            ),
-            default=FOREVER,
-        )
+        soonest, view_of = FOREVER, interest.view_of
+        for pool in entry.pools:
+            view = view_of.get(pool)
+            if view is not None:
+                soonest = min(soonest, view.horizon.start_on(name, now))
+        return soonest
 
     def needs_on(self, interest: Interest, entry: Entry) -> tuple[Need, ...]:
         """Return what the asker would need on this machine; empty: it cannot be."""
@@ -331,7 +329,7 @@ class Fleet:
 
 
 def _fitting(
-    view: View, now: float, excluded: Container[str]
+    view: View, now: float, excluded: Collection[str]
 ) -> Iterator[tuple[Score, str]]:
     """Yield the view's machines that have room now, the tightest fit first."""
     horizon = view.horizon

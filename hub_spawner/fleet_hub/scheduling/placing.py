@@ -7,7 +7,7 @@ from fleet_contracts.reasons import Explanation, Reason
 from fleet_contracts.workloads import Accelerator, DriverName
 from fleet_hub.scheduling.answers import resources_of
 from fleet_hub.scheduling.choice import SLACK_SECONDS
-from fleet_hub.scheduling.decisions import Placement
+from fleet_hub.scheduling.decisions import Placement, Rule
 from fleet_hub.scheduling.entries import Entry, Found
 from fleet_hub.scheduling.profile import FOREVER
 from fleet_hub.scheduling.snapshot import Allocation
@@ -27,6 +27,7 @@ def placement_of(
     *,
     score: tuple[int, ...],
     runners_up: tuple[str, ...],
+    rule: Rule,
     now: float,
 ) -> Placement:
     """Return the placement of *waiter* on *entry*, which has room for it."""
@@ -46,6 +47,7 @@ def placement_of(
         ends_by=None if end == FOREVER else end,
         score=tuple(zip(_TERMS, map(float, score), strict=False)),
         runners_up=runners_up,
+        rule=rule,
         note=_note(entry, driver, metal=resources.metal, accelerator=accelerator),
     )
 

@@ -67,6 +67,7 @@ class Planner:
             self.promises,
             self.quotas,
             self._agenda,
+            rule_of=self.line.rule_of,
             started=self._started,
             barred=self._barred,
         )
@@ -437,7 +438,6 @@ class Planner:
     ) -> None:
         self._count([], [allocation])
         self._agenda.watch(placement.machine, ends_by=allocation.ends_by)
-        placement = replace(placement, rule=self.line.rule_of(waiter.workload))
         self._remove(waiter, starts=True)
         self._placements.append(placement)
         self._rounds.has_started = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -51,17 +51,20 @@ class Horizon:
         self._known: dict[str, float] = {}
         self._soonest: list[tuple[float, str]] = []
         self._unknown = set(pool.entries)
-        self._bare = [without_disk(need) for need in needs]
         self._disk = min(need.fixed[DISK] for need in needs)
         self._guessed: set[str] = set()
         """Of whom only a bound is known: there is no room before it."""
+        self._last: tuple[float, tuple[float, str] | None] | None = None
+        """When was asked last, and what the answer was: true until a machine changes."""
 
     def touch(self, name: str) -> None:
         """Forget what was known of machine *name*."""
         self._unknown.add(name)
+        self._last = None
 
     def forget_all(self) -> None:
         """Forget every time: the clock went back."""
+        self._last = None
         self._known.clear()
         self._soonest.clear()
         self._guessed.clear()
@@ -69,6 +72,7 @@ class Horizon:
 
     def forget(self, name: str) -> None:
         """The machine left the pool."""
+        self._last = None
         self._unknown.discard(name)
         self._guessed.discard(name)
         self._known.pop(name, None)
@@ -81,12 +85,22 @@ class Horizon:
         return known
 
     def soonest(
-        self, now: float, excluded: Container[str] = ()
+        self, now: float, excluded: Collection[str] = ()
     ) -> tuple[float, str] | None:
         """Return the first start and its machine; of equal ones the first by name.
 
         What fits now fits now, however long it has.
         """
+        if excluded:
+            return self._look_for(now, excluded)
+        if self._last is None or self._last[0] != now:
+            # Who starts is asked for twice: when, and where best.
+            self._last = now, self._look_for(now, excluded)
+        return self._last[1]
+
+    def _look_for(
+        self, now: float, excluded: Collection[str]
+    ) -> tuple[float, str] | None:
         if len(self._unknown) > max(_FEW, len(self.pool.entries) // 4):
             name = self._one_now(now, excluded)
             if name is not None:
@@ -95,7 +109,7 @@ class Horizon:
         return self._soonest_known(now, excluded)
 
     def _soonest_known(
-        self, now: float, excluded: Container[str]
+        self, now: float, excluded: Collection[str]
     ) -> tuple[float, str] | None:
         for name in tuple(self._unknown):
             self._look(name, now)
@@ -126,16 +140,18 @@ class Horizon:
             heapq.heappush(soonest, item)
         return found
 
-    def _one_now(self, now: float, excluded: Container[str]) -> str | None:
+    def _one_now(self, now: float, excluded: Collection[str]) -> str | None:
         """Return the first machine by name that has room now; None: nobody knows yet.
 
         Where one has, nothing need be known of the others.
         """
-        fitting = (
-            names
-            for bucket, names in self.pool.buckets.items()
-            if any(assign(bucket, need) is not None for need in self._bare)
-        )
+        buckets = self.pool.buckets
+        fitting = [buckets[bucket] for _, bucket in self.pool.fitting(self.needs)]
+        if not fitting:
+            return None
+        first = min([names[0] for names in fitting])
+        if first not in excluded and self._look(first, now) <= now:
+            return first
         by_name = (name for name in heapq.merge(*fitting) if name not in excluded)
         for name in islice(by_name, _FEW):
             if self._look(name, now) <= now:
@@ -145,9 +161,10 @@ class Horizon:
     def _guess_all(self, now: float) -> None:
         """Begin anew with a bound for each machine: there is no room there before it."""
         entries, disk = self.pool.entries, self._disk
+        fitting = {bucket for _, bucket in self.pool.fitting(self.needs)}
         bounds: dict[str, float] = {}
         for bucket, names in self.pool.buckets.items():
-            if all(assign(bucket, need) is None for need in self._bare):
+            if bucket not in fitting:
                 bounds |= {name: entries[name].more_from(now) for name in names}
                 continue
             bounds |= dict.fromkeys(names, now)
@@ -226,11 +243,16 @@ class Pool:
 
         Neither the disk nor promises are looked at.
         """
-        if needs not in self._rankings:
-            self._rankings[needs] = Ranking(needs, self.buckets)
-        for score, bucket in self._rankings[needs].ranked:
+        for score, bucket in self.fitting(needs):
             for name in self.buckets[bucket]:
                 yield score, name
+
+    def fitting(self, needs: tuple[Need, ...]) -> Sequence[tuple[Score, Vector]]:
+        """Return the buckets into which one of *needs* fits, the tightest fit first."""
+        found = self._rankings.get(needs)
+        if found is None:
+            found = self._rankings[needs] = Ranking(needs, self.buckets)
+        return found.ranked
 
     def _enter(self, bucket: Vector, name: str) -> None:
         self.disks.changed(bucket, name)
