@@ -252,8 +252,12 @@ class Engine:
         known = entry.allocations.get(name)
         if record is None or assignment is None or assignment.machine != machine:
             planner.release(machine, name)
-        elif known is None or known != held_by(planner.catalog, record):
-            self._follow_machine(planner, machine)
+        else:
+            held = held_by(planner.catalog, record)
+            if known is None or not known.is_same_hold(held):
+                self._follow_machine(planner, machine)
+            elif known != held:
+                planner.retell(machine, held)
 
     def _follow_machine(self, planner: Planner, name: str) -> bool:
         """Tell the planner about a machine; return whether that was news."""

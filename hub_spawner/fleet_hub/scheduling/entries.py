@@ -112,6 +112,11 @@ class Entry:
         self._change(minus(self.free, amounts))
         self._look_outside()
 
+    def retell(self, allocation: Allocation) -> None:
+        """Know other things of *allocation* than what it holds: see ``is_same_hold``."""
+        self.moment = object()
+        self.allocations[allocation.workload] = allocation
+
     def release(self, workload: str) -> None:
         """Give back what *workload* holds, if it holds anything."""
         hold = self.holds.pop(workload, None)

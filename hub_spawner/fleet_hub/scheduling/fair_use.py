@@ -28,12 +28,21 @@ class FairUse:
         self._ranked_at: float | None = None
 
     def follow(self, ended: Iterable[Allocation], begun: Iterable[Allocation]) -> None:
-        """Count what ended no further, and what began from now on."""
-        if self._ledger is not None:
-            for item in ended:
-                self._ledger.end(item)
-            for item in begun:
+        """Count what ended no further, and what began from now on.
+
+        What is only known otherwise than before goes on.
+        """
+        if self._ledger is None:
+            return
+        before = {_work(item): item for item in ended}
+        for item in begun:
+            known = before.pop(_work(item), None)
+            if known is None:
                 self._ledger.start(item)
+            else:
+                self._ledger.go_on(known, item)
+        for item in before.values():
+            self._ledger.end(item)
 
     def settle(
         self, earlier: Usage | None, allocation: Allocation, until: float
@@ -92,3 +101,8 @@ class FairUse:
             for allocation in entry.allocations.values():
                 ledger.start(allocation)
         return ledger
+
+
+def _work(item: Allocation) -> tuple[str, int, float]:
+    """Return what is the same as long as one allocation goes on."""
+    return item.workload, item.user_id, item.since

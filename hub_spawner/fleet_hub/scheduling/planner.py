@@ -126,6 +126,13 @@ class Planner:
                 # A device that others use beside us comes back to nobody.
                 self._agenda.doubt(machine)
 
+    def retell(self, machine: str, allocation: Allocation) -> None:
+        """Something else is told of what a workload holds, and it holds the same."""
+        entry = self.fleet.entries[machine]
+        known = entry.allocations[allocation.workload]
+        entry.retell(allocation)
+        self.quotas.count([known], [allocation])
+
     def ask(self, waiting: Waiting, *, again: Cause = Cause.RETURNED_TO_LINE) -> None:
         """A workload joined the line, or something about its request changed.
 

@@ -118,6 +118,14 @@ class Ledger:
         self._used[user] = self._used.get(user, 0.0) + past
         self._rates[user] = self._rates.get(user, 0.0) + held
 
+    def go_on(self, before: Allocation, after: Allocation) -> None:
+        """Count *after* in place of *before*, which is what it was until now.
+
+        What it used was counted as it went, and its start once.
+        """
+        held = self._rate(after) - self._rate(before)
+        self._rates[after.user_id] += held
+
     def end(self, allocation: Allocation) -> None:
         """Count *allocation* no further; what it used stays used."""
         self._rates[allocation.user_id] -= self._rate(allocation)

@@ -7,7 +7,7 @@ is a function of it.  Instants are seconds since the epoch, UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fleet_contracts.catalog import Catalog, Relation
 from fleet_contracts.placement_facts import PlacementFacts
@@ -62,6 +62,11 @@ class Allocation:
     def devices(self) -> int:
         """How many devices count against a quota."""
         return max(self.devices_asked, len(self.resources.devices))
+
+    def is_same_hold(self, other: Allocation) -> bool:
+        """Return whether both hold the same, whatever else is told of either."""
+        known = replace(self, title=other.title, handle=other.handle, asked=other.asked)
+        return known == other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

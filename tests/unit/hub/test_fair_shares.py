@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from scheduling_builders import (
     ALICE,
@@ -145,6 +148,43 @@ def test_a_server_that_has_ended_holds_its_user_back_less_and_less() -> None:
         shares.append(planner.line.place_of("pair").share)
     assert shares == sorted(shares, reverse=True)
     assert 0 < shares[-1] < shares[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"asked": ((3, NOON),)},
+        {"handle": "h"},
+        {"ends_by": NOON + 9 * HOUR},
+        {"resources": Resources(devices=("GPU-gpu-box-0",), cpu_milli=0)},
+    ],
+)
+@pytest.mark.parametrize("times", [1, 3])
+def test_use_counts_once_however_often_what_is_held_is_known_otherwise(
+    change: dict[str, Any], times: int
+) -> None:
+    """Who is asked to give it back, or got ready late, has had no more for that."""
+    held = an_allocation(
+        "held", devices=("GPU-gpu-box-0",), since=NOON - HOUR, ends_by=NOON + HOUR
+    )
+
+    def share(*changes: dict[str, Any]) -> float:
+        box = a_gpu_box(sharing=OPEN, drivers=BOTH_DRIVERS, held=(held,))
+        planner = a_planner(box)
+        planner.rank_if_due(NOON)
+        for values in changes:
+            after = replace(held, **values)
+            if after.is_same_hold(held):
+                planner.retell("gpu-box", after)
+            planner.put_machine(replace(box, held=(after,)))
+        planner.ask(a_gpu_request("next", principal=BOB))
+        planner.look(NOON + 120)
+        planner.rank_if_due(NOON + 120)
+        return planner.line.place_of("next").share
+
+    assert share() > 0
+    # The changed rate, if it is another one, counts for these two minutes.
+    assert share(*[{}, change] * times) == pytest.approx(share(), rel=0.02)
 
 
 def test_users_take_turns_also_among_those_who_come_after_a_start() -> None:
