@@ -30,6 +30,7 @@ from scheduling_builders import (
 )
 
 from fleet_contracts.catalog import Quota
+from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import DriverName, Principal
 from fleet_hub.scheduling.bars import bar_of
 from fleet_hub.scheduling.planner import Planner
@@ -84,6 +85,7 @@ class Quotas(RuleBasedStateMachine):
         for box in (
             a_machine("box", sharing=OPEN, drivers=BOTH),
             a_gpu_box(sharing=OPEN, drivers=BOTH),
+            a_machine("home", cores_milli=1000),
         ):
             self.planner.put_machine(box)
 
@@ -91,10 +93,16 @@ class Quotas(RuleBasedStateMachine):
         who=st.sampled_from(USERS),
         classes=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3),
         profile=st.sampled_from(["lab", "lab", "urgent"]),
+        source=st.sampled_from([None, None, "home"]),
         most=st.sampled_from([None, 1, 3]),
     )
     def ask(
-        self, who: Principal, classes: list[str], profile: str, most: int | None
+        self,
+        who: Principal,
+        classes: list[str],
+        profile: str,
+        source: str | None,
+        most: int | None,
     ) -> None:
         """Somebody asks for something."""
         for chosen in classes:
@@ -106,9 +114,17 @@ class Quotas(RuleBasedStateMachine):
                     profile=profile,
                     class_name=chosen,
                     asked_at=self.now,
+                    source=source,
                 )
             )
         self.decide(most)
+
+    @rule(online=st.booleans(), expected_back=st.booleans())
+    def know_of_home(self, *, online: bool, expected_back: bool) -> None:
+        """The machine with the files of some falls silent, or comes back."""
+        away = {"online": online, "expected_back": expected_back and not online}
+        self.planner.put_machine(a_machine("home", cores_milli=1000, **away))
+        self.decide(None)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data(), most=st.sampled_from([None, 1, 3]))
@@ -159,7 +175,10 @@ class Quotas(RuleBasedStateMachine):
         for name, waiter in self.planner.waiters.items():
             bar = bar_of(self.planner.fleet, self.planner.quotas, waiter)
             assert bar is not None or waiter.bar is None, f"{name} could have a place"
-            assert bar is None or waiter.found is None, f"{name} may have no place"
+            is_away = bar is not None and bar.reason is Reason.COPY_SOURCE_AWAY
+            assert bar is None or is_away or waiter.found is None, (
+                f"{name} may have no place"
+            )
         assert self.planner.look_again(len(self.planner.waiters)) == 0
 
 

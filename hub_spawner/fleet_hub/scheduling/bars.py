@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fleet_contracts.causes import Cause
 from fleet_contracts.reasons import Explanation, Reason
 from fleet_hub.scheduling.fleet import Fleet
 from fleet_hub.scheduling.nearness import is_hopeless
 from fleet_hub.scheduling.promises import broken
 from fleet_hub.scheduling.quota_watch import QuotaWatch
+from fleet_hub.scheduling.quotas import is_of_quota
 from fleet_hub.scheduling.survey import FILES_THERE
 from fleet_hub.scheduling.waiter import Waiter
-
-
-_QUOTAS: Final = frozenset({Reason.USER_LIMIT, Reason.QUOTA_IN_USE})
 
 
 def bar_of(fleet: Fleet, quotas: QuotaWatch, waiter: Waiter) -> Explanation | None:
@@ -28,7 +24,7 @@ def loss_by(fleet: Fleet, waiter: Waiter, bar: Explanation) -> Explanation | Non
     A machine with files that is away for a moment only, as far as is known, delays
     nobody yet.
     """
-    if bar.reason in _QUOTAS:
+    if is_of_quota(bar):
         return broken(Cause.QUOTA, None)
     source = waiter.waiting.source or ""
     if bar.reason is not Reason.COPY_SOURCE_AWAY:

@@ -16,6 +16,7 @@ from fleet_hub.scheduling.keeping import patient_until, room_to_keep
 from fleet_hub.scheduling.placing import placement_of, promised_allocation
 from fleet_hub.scheduling.promises import Promises, broken
 from fleet_hub.scheduling.quota_watch import QuotaWatch
+from fleet_hub.scheduling.quotas import is_of_quota
 from fleet_hub.scheduling.snapshot import Allocation
 from fleet_hub.scheduling.turns import most_promises
 from fleet_hub.scheduling.waiter import NOTICEABLE_SECONDS, Waiter
@@ -117,11 +118,13 @@ class Decider:
 
     def _look_for_a_bar(self, waiter: Waiter) -> None:
         before, waiter.bar = waiter.bar, bar_of(self._fleet, self._quotas, waiter)
-        if (before is None) is (waiter.bar is None):
-            return
-        self._barred(waiter)
-        self._quotas.moved(waiter)
-        if waiter.bar is None:
+        of_quota = is_of_quota(before), is_of_quota(waiter.bar)
+        is_news = (before is None) is not (waiter.bar is None)
+        if is_news:
+            self._barred(waiter)
+        if is_news or of_quota[0] is not of_quota[1]:
+            self._quotas.moved(waiter)
+        if of_quota == (True, False):
             # It has spoken for others of its kind: the next one does from here on.
             self.recheck(waiter)
 

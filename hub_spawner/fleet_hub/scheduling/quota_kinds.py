@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fleet_hub.scheduling.line import Line, Place
-from fleet_hub.scheduling.quotas import Amounts, Limit, Totals, asked_amounts
+from fleet_hub.scheduling.quotas import (
+    Amounts,
+    Limit,
+    Totals,
+    asked_amounts,
+    is_of_quota,
+)
 from fleet_hub.scheduling.waiter import Waiter
 
 
@@ -29,6 +35,9 @@ class Kind(NamedTuple):
     class_name: str
     behind_priority: int
     is_unrestored: bool
+    waits_for_files: bool
+    """Of whom something else than a quota keeps from every place no quota is asked: they
+    cannot speak for those who wait for it."""
 
     def subjects(self) -> Iterator[Subject]:
         """Yield whose quotas bind it."""
@@ -71,7 +80,8 @@ class Kinds:
         """Know how *waiter* stands now."""
         self.forget(waiter.workload)
         is_promised = waiter.found is not None or waiter.is_unrestored
-        if waiter.bar is None and not is_promised:
+        by_quota = is_of_quota(waiter.bar)
+        if not by_quota and not is_promised:
             return
         place, who = self._line.place_of(waiter.workload), waiter.waiting.principal
         known = _Known(
@@ -81,10 +91,11 @@ class Kinds:
                 waiter.request.chosen.name,
                 place.behind_priority,
                 waiter.is_unrestored,
+                waits_for_files=waiter.bar is not None and not by_quota,
             ),
             place,
             asked_amounts(waiter.request.chosen),
-            is_barred=waiter.bar is not None,
+            is_barred=by_quota,
             is_promised=is_promised,
         )
         self._known[waiter.workload] = known

@@ -23,6 +23,11 @@ _UNITS = {
 """What a quota may limit, and the unit of its numbers."""
 
 
+def is_of_quota(bar: Explanation | None) -> bool:
+    """Return whether a quota that is used up is what keeps somebody from every place."""
+    return bar is not None and bar.reason in {Reason.USER_LIMIT, Reason.QUOTA_IN_USE}
+
+
 class Limit(NamedTuple):
     """One limit that binds one user or group."""
 

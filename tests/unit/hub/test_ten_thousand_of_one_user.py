@@ -202,6 +202,30 @@ def test_members_of_a_group_take_turns_when_its_quota_has_room_again() -> None:
     assert not planner.decide(NOON + 5).placements
 
 
+def test_who_waits_for_files_does_not_speak_for_those_who_wait_for_the_same_quota() -> (
+    None
+):
+    """The quota has room again: the first one cannot use it, and the next one can."""
+    planner = a_line((Quota(user="alice", workloads=1),), many=0)
+    home = a_machine("home", cores_milli=500)
+    planner.put_machine(home)
+    for number, source in enumerate((None, "home", None)):
+        asked_at = NOON + number
+        planner.ask(
+            a_waiting(f"w{number}", class_name="cpu", asked_at=asked_at, source=source)
+        )
+    (first,) = planner.decide(NOON + 3).placements
+    planner.put_machine(replace(home, online=False))
+    assert not planner.decide(NOON + 4).placements
+    planner.release(first.machine, first.workload)
+    (then,) = planner.decide(NOON + 5).placements
+    assert (first.workload, then.workload) == ("w0", "w2")
+    planner.put_machine(home)
+    planner.release(then.machine, then.workload)
+    (last,) = planner.decide(NOON + 6).placements
+    assert last.workload == "w1"
+
+
 def test_who_is_kept_by_a_quota_keeps_no_room_from_the_next_one() -> None:
     """The first of the line may hold nothing more; room is kept for the second one.
 
