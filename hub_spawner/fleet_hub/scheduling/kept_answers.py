@@ -19,7 +19,7 @@ MOST: Final = 4000
 
 
 class _Kept(NamedTuple):
-    """An answer to everybody but those whom the machine knows."""
+    """An answer, and who is told another one."""
 
     answer: Explanation | None
     outlook: Outlook
@@ -29,13 +29,10 @@ class _Kept(NamedTuple):
     user_ids: frozenset[int]
     """Of those who asked for something that is held there."""
 
-    def is_for(self, entry: Entry, asker: Asker) -> bool:
-        """Return whether the machine says nothing else to *asker*."""
-        return (
-            asker.principal.name not in self.names
-            and asker.principal.user_id not in self.user_ids
-            and entry.machine.name not in asker.rejected_by
-        )
+    def concerns(self, asker: Asker) -> bool:
+        """Return whether the machine says of *asker* what it says of nobody else."""
+        principal = asker.principal
+        return principal.name in self.names or principal.user_id in self.user_ids
 
 
 class KeptAnswers:
@@ -50,27 +47,46 @@ class KeptAnswers:
 
     def get(self, entry: Entry, outlook: Outlook, asker: Asker) -> Explanation | None:
         """Return what ``of`` would, if that is known; None: it is not, or it has room."""
-        found = self._known.get((entry.moment, id(outlook), asker.names_visible))
-        return (
-            found.answer if found is not None and found.is_for(entry, asker) else None
-        )
+        found = self._find(entry, outlook, asker)
+        return None if found is None else found.answer
 
     def of(self, entry: Entry, outlook: Outlook, asker: Asker) -> Explanation | None:
         """Return what ``machine_answer`` returns."""
-        key = (entry.moment, id(outlook), asker.names_visible)
-        found = self._known.get(key)
-        if found is not None and found.is_for(entry, asker):
+        found = self._find(entry, outlook, asker)
+        if found is not None:
             return found.answer
         answer = machine_answer(entry, outlook, asker)
-        held = entry.allocations.values()
-        kept = _Kept(
-            answer,
-            outlook,
-            frozenset([allocation.owner for allocation in held]),
-            frozenset([user_id for each in held for user_id, _ in each.asked]),
-        )
-        if kept.is_for(entry, asker):
+        if entry.machine.name not in asker.rejected_by:
+            held = entry.allocations.values()
+            kept = _Kept(
+                answer,
+                outlook,
+                frozenset([allocation.owner for allocation in held]),
+                frozenset([user_id for each in held for user_id, _ in each.asked]),
+            )
             if len(self._known) >= MOST:
                 self._known.clear()
-            self._known[key] = kept
+            for_one = kept.concerns(asker)
+            self._known[_key(entry, outlook, asker, for_one=for_one)] = kept
         return answer
+
+    def _find(self, entry: Entry, outlook: Outlook, asker: Asker) -> _Kept | None:
+        """Return what is kept for everybody, or for *asker*.
+
+        What a machine says to whom it said no is between the two.
+        """
+        if entry.machine.name in asker.rejected_by:
+            return None
+        found = self._known.get(_key(entry, outlook, asker, for_one=False))
+        if found is not None and not found.concerns(asker):
+            return found
+        return self._known.get(_key(entry, outlook, asker, for_one=True))
+
+
+def _key(
+    entry: Entry, outlook: Outlook, asker: Asker, *, for_one: bool
+) -> tuple[object, ...]:
+    """Return what an answer depends on, to everybody or to one person."""
+    person = asker.principal
+    who = (person.name, person.user_id) if for_one else ()
+    return entry.moment, id(outlook), asker.names_visible, who

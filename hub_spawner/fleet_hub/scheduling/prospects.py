@@ -1,13 +1,12 @@
 """How many machines would serve a request, and how many of them at once?
 
-Machines with equal amounts free are counted together.  Those that may differ from their
-equals are asked one by one: the asker's own, those that said no to it, and those of
-which something is promised to others.
+Machines with equal amounts free are counted together.  Those of which something is
+promised to others may differ from their equals, and are asked one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from fleet_contracts.catalog import Relation
@@ -28,6 +27,15 @@ class Prospect(NamedTuple):
     free_now: int
 
 
+class _Side(NamedTuple):
+    """Machines of one group that answer alike."""
+
+    group: Group
+    outlook: Outlook
+    is_own: bool | None
+    """Only the asker's own, or only the others; None: that makes no difference."""
+
+
 class Prospects:
     """What a fleet has for other requests in the place of a waiter's own.
 
@@ -35,29 +43,27 @@ class Prospects:
     """
 
     def __init__(self, planner: Planner, waiter: Waiter) -> None:
-        """Find the machines that are to be asked one by one."""
+        """Find the machines that are told apart from their equals."""
         waiting, entries = waiter.waiting, planner.fleet.entries
         self._planner = planner
         self._waiter = waiter
         self._user = waiting.principal.name
         self._pin = waiting.pin
-        self._rejected_by = waiting.rejected_by
-        self._promised = planner.promises.machines()
-        own = (
-            name
-            for group in planner.fleet.groups.values()
-            for name in group.owners.get(self._user, ())
-        )
-        apart = {*own, *(waiting.rejected_by.keys() & entries.keys())}
-        self._apart = [entries[name] for name in sorted(apart)]
-        """Of whom another answer may come than of their equals, busy or not."""
+        self._rejected = [
+            entries[name]
+            for name in sorted(waiting.rejected_by.keys() & entries.keys())
+        ]
+        """They said no, and are asked no more."""
         self._singles: dict[tuple[str, Vector], list[Entry]] = {}
         """Those, and those of which something is promised, by what is free of them."""
-        for name in apart | (self._promised & entries.keys()):
+        apart = planner.promises.machines() | waiting.rejected_by.keys()
+        for name in apart & entries.keys():
             entry = entries[name]
             if entry.trouble is None:
                 key = entry.signature.key, entry.bucket
                 self._singles.setdefault(key, []).append(entry)
+        self._own: dict[str, dict[Vector, list[Entry]]] = {}
+        """The asker's own machines by group, where that matters."""
 
     def of(self, request: Request) -> Prospect:
         """Return how many machines would serve *request*, and how many of them now."""
@@ -74,18 +80,21 @@ class Prospects:
         return any(self._free(request))
 
     def _serving(self, request: Request) -> Iterator[int]:
-        """Yield how many machines would serve, busy or not, a few at a time."""
+        """Yield how many machines would serve, busy or not, group by group."""
         fleet, pin = self._planner.fleet, self._pin
         if pin is not None:
             entry = fleet.entries.get(pin.machine)
-            yield int(entry is not None and self._serves(entry, request))
+            yield int(
+                entry is not None
+                and entry not in self._rejected
+                and bool(self._outlook_on(entry, request).needs)
+                and _is_large(entry, request)
+            )
             return
-        for key, group in fleet.groups.items():
-            if self._outlook(group, request).needs:
-                apart = [it for it in self._apart if it.signature.key == key]
-                yield _large(group, request) - _count_large(apart, request)
-        for entry in self._apart:
-            yield int(self._serves(entry, request))
+        for side in self._sides(request):
+            if side.outlook.needs:
+                asked_no_more = [it for it in self._rejected if self._is_of(it, side)]
+                yield self._large(side, request) - _count_large(asked_no_more, request)
 
     def _free(self, request: Request) -> Iterator[int]:
         """Yield how many machines have room now, those that are quickly counted first."""
@@ -99,44 +108,80 @@ class Prospects:
                 and self._has_room(entry, self._outlook_on(entry, request), request)
             )
             return
-        disk = request.chosen.disk_bytes
         left: list[tuple[Entry, Outlook]] = []
-        for key, group in fleet.groups.items():
-            pool, outlook = group.pool, self._outlook(group, request)
-            own = outlook
-            if self._user in group.owners:
-                own = self._outlook(group, request, is_own=True)
-            needs, own_needs = _bare(outlook), _bare(own)
-            for bucket, equal in pool.buckets.items():
-                others_fit = _fits(bucket, needs)
-                if not others_fit and (own is outlook or not _fits(bucket, own_needs)):
-                    # Where it does not even fit beside what is held no promise matters.
-                    continue
-                singles = self._singles.get((key, bucket), ())
-                left += (
-                    (entry, own if entry.machine.owner == self._user else outlook)
-                    for entry in singles
-                )
-                count = len(equal) - len(singles) if others_fit else 0
-                if disk and count:
-                    count = pool.disks.count_free(bucket, equal, disk) - sum(
-                        entry.free[DISK] >= disk for entry in singles
+        for side in self._sides(request):
+            needs = _bare(side.outlook)
+            for bucket in side.group.pool.buckets if needs else ():
+                # Where it does not even fit beside what is held no promise matters.
+                if _fits(bucket, needs):
+                    singles = self._singles.get((side.group.signature.key, bucket), ())
+                    apart = [entry for entry in singles if self._is_of(entry, side)]
+                    left += ((entry, side.outlook) for entry in apart)
+                    yield self._open(side, bucket, request) - _count_free(
+                        apart, request
                     )
-                yield count
         for entry, outlook in left:
             yield int(self._has_room(entry, outlook, request))
 
-    def _serves(self, entry: Entry, request: Request) -> bool:
-        """Return whether a machine would serve *request*, busy or not."""
-        return (
-            entry.machine.name not in self._rejected_by
-            and bool(self._outlook_on(entry, request).needs)
-            and _is_large(entry, request)
-        )
+    def _sides(self, request: Request) -> Iterator[_Side]:
+        """Yield what all machines answer to *request*, the asker's own told apart."""
+        for group in self._planner.fleet.groups.values():
+            if self._user not in group.owners:
+                yield _Side(group, self._outlook(group, request), None)
+                continue
+            own = self._outlook(group, request, is_own=True)
+            if len(group.owners) == 1:
+                yield _Side(group, own, None)
+                continue
+            others = self._outlook(group, request)
+            if own == others:
+                yield _Side(group, others, None)
+            else:
+                yield _Side(group, own, is_own=True)
+                yield _Side(group, others, is_own=False)
+
+    def _is_of(self, entry: Entry, side: _Side) -> bool:
+        is_own = entry.machine.owner == self._user
+        return entry.signature.key == side.group.signature.key and side.is_own in {
+            None,
+            is_own,
+        }
+
+    def _large(self, side: _Side, request: Request) -> int:
+        """Return how many machines of *side* have such a disk, troubled ones included."""
+        if side.is_own is None:
+            return _large(side.group, request)
+        names = side.group.owners[self._user]
+        entries = self._planner.fleet.entries
+        own = _count_large([entries[name] for name in names], request)
+        return own if side.is_own else _large(side.group, request) - own
+
+    def _open(self, side: _Side, bucket: Vector, request: Request) -> int:
+        """Return how many machines of *side* in *bucket* have the disk, promises aside."""
+        names, disk = side.group.pool.buckets[bucket], request.chosen.disk_bytes
+        own = 0
+        if side.is_own is not None:
+            own = _count_free(self._own_in(side.group).get(bucket, ()), request)
+        if side.is_own:
+            return own
+        if not disk:
+            return len(names) - own
+        return side.group.pool.disks.count_free(bucket, names, disk) - own
+
+    def _own_in(self, group: Group) -> dict[Vector, list[Entry]]:
+        """Return the asker's own machines that take work, by what is free of them."""
+        key = group.signature.key
+        if key not in self._own:
+            found = self._own[key] = {}
+            for name in group.owners[self._user]:
+                entry = self._planner.fleet.entries[name]
+                if entry.trouble is None:
+                    found.setdefault(entry.bucket, []).append(entry)
+        return self._own[key]
 
     def _has_room(self, entry: Entry, outlook: Outlook, request: Request) -> bool:
         """Return whether a machine has room now that is promised to nobody else."""
-        if not outlook.placeable or entry.machine.name in self._rejected_by:
+        if not outlook.placeable or entry in self._rejected:
             return False
         found = entry.first(
             outlook.needs,
@@ -196,6 +241,13 @@ def _large(group: Group, request: Request) -> int:
 
 def _count_large(entries: Iterable[Entry], request: Request) -> int:
     return sum(_is_large(entry, request) for entry in entries)
+
+
+def _count_free(entries: Collection[Entry], request: Request) -> int:
+    disk = request.chosen.disk_bytes
+    if not disk:
+        return len(entries)
+    return sum(entry.free[DISK] >= disk for entry in entries)
 
 
 def _is_large(entry: Entry, request: Request) -> bool:

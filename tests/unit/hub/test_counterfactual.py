@@ -22,6 +22,7 @@ from scheduling_builders import (
 
 from fleet_contracts.catalog import Quota, Relation, ResourceClass, TrustPolicy
 from fleet_contracts.changes import Change, ChangeKind, change_sentence
+from fleet_contracts.reasons import Reason
 from fleet_contracts.workloads import DriverName
 from fleet_hub.scheduling import outlooks
 from fleet_hub.scheduling.choice import Request
@@ -29,7 +30,7 @@ from fleet_hub.scheduling.inspection import Inspection, inspect_request, inspect
 from fleet_hub.scheduling.outlooks import DRIVER_ORDER, look
 from fleet_hub.scheduling.plan import planner_of
 from fleet_hub.scheduling.relaxations import STEPS
-from fleet_hub.scheduling.snapshot import MachineState, Pin, Snapshot
+from fleet_hub.scheduling.snapshot import MachineState, Pin, Sharing, Snapshot
 
 
 def a_small_gpu(uuid: str, **fields: Any) -> Any:
@@ -358,3 +359,59 @@ def test_each_changed_request_is_judged_by_what_was_changed_of_it(
         assert fleet.imagined_outlook(group, changed, Relation.OWNER, None) == look(
             group.signature, changed, Relation.OWNER, DRIVER_ORDER, TrustPolicy()
         )
+
+
+def mine_and_theirs(sharing: Sharing) -> list[MachineState]:
+    """Return equal machines of alice, one of them away, and of bob."""
+    return [
+        a_machine(
+            name,
+            owner=owner,
+            sharing=sharing,
+            online=online,
+            drivers={DriverName.SIMULATION: True},
+        )
+        for name, owner, online in (
+            ("mine", "alice", True),
+            ("mine-too", "alice", True),
+            ("mine-away", "alice", False),
+            ("theirs", "bob", True),
+            ("theirs-too", "bob", True),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sharing", "machines", "free"),
+    [(OPEN, 5, 4), (Sharing(), 3, 2)],
+    ids=["shared with everybody", "each for its owner"],
+)
+def test_machines_of_ones_own_count_as_their_equals_do_if_those_serve_one(
+    sharing: Sharing, machines: int, free: int
+) -> None:
+    """Whose they are tells equal machines apart only where the owner's word does."""
+    found = inspected(a_class("wide", cpu_milli=64_000), *mine_and_theirs(sharing))
+    (change,) = found.changes
+    assert (change.kind, change.instead) == (ChangeKind.CPU, "8")
+    # Of those that say never alone it is told how many would serve.
+    assert (change.machines, change.free_now) == (machines, free)
+
+
+def test_what_owners_forbid_is_said_of_their_machines_and_not_of_ones_own() -> None:
+    """Though all of them are of one sort, and would do."""
+    found = inspected(a_class("small"), *mine_and_theirs(Sharing()))
+    assert {one.reason: one.machines for one in found.alike} == {
+        None: ("mine", "mine-too"),
+        Reason.OFFLINE: ("mine-away",),
+        Reason.OWNER_FORBIDS: ("theirs", "theirs-too"),
+    }
+
+
+def test_less_is_free_of_a_machine_of_ones_own_where_others_are_forbidden() -> None:
+    """Theirs are idle, and count for nothing."""
+    mine, *others = mine_and_theirs(Sharing())
+    busy = replace(mine, held=(held("mine", cpu_milli=4000),))
+    found = inspected(a_class("whole", cpu_milli=8000), busy, *others[2:])
+    (change,) = found.changes
+    assert (change.kind, change.instead) == (ChangeKind.CPU, "4")
+    assert (change.machines, change.free_now) == (1, 1)

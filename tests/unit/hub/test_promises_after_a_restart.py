@@ -97,6 +97,23 @@ def test_a_restart_gives_nobody_a_later_place_before_their_machine_can_be_back()
     assert (found.broken.subject, found.broken.machine) == (Reason.OFFLINE, "b")
 
 
+def test_who_left_the_line_while_their_machine_was_away_is_awaited_no_more() -> None:
+    """The machine stays away, and there is nobody whom that concerns."""
+    due = NOON + HOUR
+    kept = Reservation(machine="b", driver=DriverName.NATIVE, start=due)
+    away = replace(a_busy_box("b", due - SLACK_SECONDS), online=False)
+    planner = a_planner(
+        away,
+        recovering=True,
+        waiting=(a_gpu_request("next", promise=due, reservation=kept),),
+    )
+    planner.decide(NOON)
+    planner.leave("next")
+    planner.recover(recovering=False)
+    assert not planner.decide(NOON + 30).placements
+    assert told(planner) == {}
+
+
 def test_a_restart_gives_nobody_the_quota_that_a_promise_of_before_counts_in() -> None:
     """Whose machine is back first does not overtake who was promised a place."""
     quota = Quota(user="alice", devices=1)
