@@ -34,7 +34,10 @@ def make_wheel(folder: Path, name: str, files: Mapping[str, str]) -> str:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for path, text in {**members, f"{info}/RECORD": record}.items():
-            archive.writestr(path, text)
+            # The same files are the same wheel, whenever they are packed.
+            member = zipfile.ZipInfo(path)
+            member.external_attr = 0o644 << 16
+            archive.writestr(member, text)
     page = folder / name
     page.mkdir(parents=True, exist_ok=True)
     file_name = f"{name}-1.0-py3-none-any.whl"
